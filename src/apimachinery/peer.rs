@@ -1,0 +1,36 @@
+//! Another server of the same control plane.
+
+use std::net::SocketAddr;
+
+use super::server_id::ServerId;
+
+/// What answers at a peer's address.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum PeerKind {
+    /// Another peerfront.
+    Front,
+    /// A kube-apiserver >= 1.36 that runs upstream's own proxy (`name=plain:ip:port`).
+    Plain,
+}
+
+/// A server that requests can be forwarded to.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Peer {
+    /// Identity of the kube-apiserver that answers there.
+    pub id: ServerId,
+    /// Its host name, for people.
+    pub hostname: String,
+    /// Where it is reached.
+    pub address: SocketAddr,
+    /// What answers at that address.
+    pub kind: PeerKind,
+}
+
+/// Whether a request may still be forwarded to a peer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Hop {
+    /// It comes from a client: one hop is left.
+    First,
+    /// A front proxy marked it as forwarded already: the local server answers, or nobody does.
+    Last,
+}

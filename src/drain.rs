@@ -1,0 +1,58 @@
+//! One trigger, many watchers: how every task learns that it is time to finish.
+
+use tokio::sync::watch;
+
+/// Starts the drain when [`Trigger::start`] is called or the trigger is dropped.
+#[derive(Debug)]
+pub struct Trigger(watch::Sender<bool>);
+
+/// Held by whatever has to finish; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Watcher(watch::Receiver<bool>);
+
+/// Makes a trigger and its first watcher.
+#[must_use]
+pub fn channel() -> (Trigger, Watcher) {
+    let (sender, receiver) = watch::channel(false);
+    (Trigger(sender), Watcher(receiver))
+}
+
+impl Trigger {
+    /// Tells every watcher to finish.
+    pub fn start(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Waits until every watcher is gone.
+    pub async fn drained(&self) {
+        self.0.closed().await;
+    }
+}
+
+impl Watcher {
+    /// Whether the drain has started.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until the drain starts.
+    pub async fn draining(&mut self) {
+        // A dropped trigger means the same as a started one.
+        let _ = self.0.wait_for(|started| *started).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn trigger_waits_for_every_watcher() {
+        let (trigger, mut watcher) = channel();
+        let task = tokio::spawn(async move { watcher.draining().await });
+        trigger.start();
+        trigger.drained().await;
+        task.await.unwrap();
+    }
+}

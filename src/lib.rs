@@ -1,0 +1,149 @@
+//! peerfront: a front-end that brings the Mixed Version Proxy (KEP-4020) to any kube-apiserver.
+//!
+//! # Architecture
+//!
+//! One peerfront runs on every control-plane node and holds the port that clients know. Its *upstream* is the
+//! co-located kube-apiserver, moved to loopback and otherwise unchanged; its *peers* are the other nodes' fronts
+//! (or plain kube-apiservers that run upstream's own proxy).
+//!
+//! ```text
+//!             client (kubectl, kubelet, controller)
+//!                │ TLS, h2 or http/1.1, certificate asked for, possession proven
+//!   ┌────────────▼───────────────────────────────────────────────┐
+//!   │ server     accept, TLS, connection                         │
+//!   │ authn      Caller: who asks (the only maker of `Caller`)   │
+//!   │ request_info   what for: group, version, resource, verb    │
+//!   │ routing    decide(info, hop, table): here, a peer, nobody  │◄── view: one Arc<ClusterView>,
+//!   │ discovery  merged /api and /apis, answered here            │    loaded once per request
+//!   │ forward    headers, pools, upgrades, retry of the unsent   │          ▲
+//!   └──────┬──────────────────────────────────┬──────────────────┘          │ publishes
+//!          │ https://127.0.0.1:6443           │ https://peer, marked        │
+//!    kube-apiserver (upstream)           peer's front            peers: reads every server's
+//!                                                                discovery, watches CRDs and
+//!                                                                APIServices, builds the view
+//! ```
+//!
+//! The life of a request is [`server::handle`](server/index.html), read top to bottom. What crosses rooms are
+//! values: `UserInfo`, `RequestInfo`, `Decision`, `ClusterView`. Control loops never meet the data path: they
+//! publish a whole view, a request loads it once, so that what discovery lists and what routing knows agree.
+//!
+//! # Threads
+//!
+//! The data path runs on *workers*: one single-threaded runtime per core. Accepted connections are dealt to the worker
+//! with the fewest open ones and stay there with everything they start: no request crosses threads, pools are
+//! per worker. Control loops and the admin listener run on a runtime of their own, so that neither a discovery
+//! merge nor a metrics scrape delays a request.
+//!
+//! # Invariants
+//!
+//! * Only `authn` makes a `Caller`, only `authz` makes a `Reader`; nothing is answered or forwarded without one.
+//! * Identity headers are removed, then set, in one function (`forward::headers`).
+//! * A request marked by a front proxy is served by the local server or refused; it is never forwarded to a peer.
+//! * Nothing is sent twice unless it was provably not sent at all.
+//! * peerfront never answers 404 by itself. Not yet known is 503 with Retry-After.
+//! * `server` and `peers` do not know each other.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
+
+// Words: no I/O, no async.
+pub mod apimachinery;
+pub mod settings;
+// Running it.
+pub mod drain;
+pub mod metrics;
+
+/// Which room may import which: only upwards in this table, so that no cycle can form.
+#[cfg(test)]
+mod import_rules {
+    use std::path::Path;
+
+    const ROOMS: &[(&str, &[&str])] = &[
+        ("apimachinery", &[]),
+        ("drain", &[]),
+        ("telemetry", &[]),
+        ("metrics", &["apimachinery"]),
+        ("settings", &["apimachinery"]),
+        ("request_info", &["apimachinery"]),
+        ("tls", &["settings", "metrics"]),
+        ("authn", &["apimachinery", "settings", "metrics", "tls"]),
+        ("discovery", &["apimachinery", "authz"]),
+        ("authz", &["apimachinery", "settings", "metrics", "tls", "authn", "request_info"]),
+        ("routing", &["apimachinery", "request_info"]),
+        ("view", &["apimachinery", "routing", "discovery"]),
+        ("forward", &["apimachinery", "settings", "metrics", "tls", "authn", "request_info", "routing"]),
+        (
+            "server",
+            &[
+                "apimachinery",
+                "drain",
+                "telemetry",
+                "metrics",
+                "settings",
+                "request_info",
+                "tls",
+                "authn",
+                "discovery",
+                "authz",
+                "routing",
+                "view",
+                "forward",
+            ],
+        ),
+        ("peers", &["apimachinery", "drain", "settings", "metrics", "tls", "discovery", "routing", "view"]),
+        ("admin", &["apimachinery", "drain", "settings", "metrics", "tls", "view"]),
+        ("cli", &["settings"]),
+    ];
+
+    /// Rooms that may import everything and that nobody but tests imports.
+    const TOP: &[&str] = &["app", "testing", "main", "lib"];
+
+    #[test]
+    fn rooms_import_only_upwards() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut wrong = Vec::new();
+        for file in rust_files(&root) {
+            let room = room_of(&root, &file);
+            if TOP.contains(&room.as_str()) {
+                continue;
+            }
+            let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+                wrong.push(format!("{room} is not in the table"));
+                continue;
+            };
+            let text = std::fs::read_to_string(&file).unwrap();
+            let product = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or_default();
+            for import in imports(product) {
+                if import != room && !allowed.contains(&import.as_str()) {
+                    wrong.push(format!("{room} must not import {import} ({})", file.display()));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    fn rust_files(directory: &Path) -> Vec<std::path::PathBuf> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.extend(rust_files(&path));
+            } else if path.extension().is_some_and(|e| e == "rs") && path.file_stem().is_some_and(|s| s != "tests") {
+                found.push(path);
+            }
+        }
+        found
+    }
+
+    fn room_of(root: &Path, file: &Path) -> String {
+        let relative = file.strip_prefix(root).unwrap().with_extension("");
+        relative.components().next().unwrap().as_os_str().to_string_lossy().into_owned()
+    }
+
+    /// Every `crate::room` that the text names, in `use` lines and in paths.
+    fn imports(text: &str) -> Vec<String> {
+        text.lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+            .flat_map(|line| line.split("crate::").skip(1))
+            .map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
+            .collect()
+    }
+}

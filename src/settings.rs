@@ -1,0 +1,185 @@
+//! What an operator may set, parsed once into types that cannot be wrong.
+//!
+//! Layers, later ones win: defaults, the co-located kube-apiserver's static-pod manifest, the file named by `--config`,
+//! environment variables `PEERFRONT_*`, flags. Nothing here reads a certificate or opens a socket.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use http::HeaderName;
+
+use crate::apimachinery::peer::PeerKind;
+
+/// Everything `peerfront serve` needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The port that clients know.
+    pub serving: ServingSettings,
+    /// How callers prove who they are.
+    pub authentication: AuthenticationSettings,
+    /// The co-located kube-apiserver.
+    pub upstream: UpstreamSettings,
+    /// Client certificate that proves to upstream and peers that peerfront is a front proxy.
+    pub proxy_client: KeyPairFiles,
+    /// The other nodes.
+    pub peering: Peering,
+    /// Plain-HTTP listener for `/livez`, `/readyz` and `/metrics`; default `127.0.0.1:6440`.
+    pub admin_bind_address: SocketAddr,
+    /// Host name of the co-located kube-apiserver, from which its server ID is computed.
+    pub hostname: String,
+    /// Shape and level of the log.
+    pub logging: LoggingSettings,
+}
+
+/// The public listener.
+#[derive(Clone, Debug)]
+pub struct ServingSettings {
+    /// Addresses to listen on, at least one; default the advertise address.
+    pub bind_addresses: Vec<IpAddr>,
+    /// Port on each of them; default 6443; 0 takes a free one (tests).
+    pub secure_port: u16,
+    /// The serving certificate for names that no SNI pair covers.
+    pub certificate: KeyPairFiles,
+    /// Further serving pairs, chosen by server name.
+    pub sni_certificates: Vec<SniCertificate>,
+    /// Lowest TLS version accepted; default 1.2.
+    pub tls_min_version: TlsVersion,
+    /// IANA names of the TLS 1.2 cipher suites offered; empty means the library's default.
+    pub tls_cipher_suites: Vec<String>,
+    /// Concurrent streams allowed on one HTTP/2 connection; default 100, as kube-apiserver.
+    pub http2_max_streams_per_connection: u32,
+}
+
+/// A PEM certificate chain and its PEM private key.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct KeyPairFiles {
+    /// Certificate chain, leaf first.
+    pub certificate: PathBuf,
+    /// Private key of the leaf.
+    pub private_key: PathBuf,
+}
+
+/// A serving pair of `--tls-sni-cert-key`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SniCertificate {
+    /// The pair.
+    pub files: KeyPairFiles,
+    /// Names it answers for, wildcards allowed; empty means the names in the certificate.
+    pub names: Vec<String>,
+}
+
+/// TLS versions that can be required.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    V1_2,
+    /// TLS 1.3.
+    V1_3,
+}
+
+/// Where trust in callers comes from.
+#[derive(Clone, Debug, Default)]
+pub struct AuthenticationSettings {
+    /// CA bundle for user certificates; `None` switches certificate users off.
+    pub client_ca_file: Option<PathBuf>,
+    /// Front proxies that may assert users; `None` if no `--requestheader-client-ca-file` is set.
+    pub request_header: Option<RequestHeaderSettings>,
+    /// Header names of asserted identity, also used towards upstream and peers.
+    pub identity_headers: IdentityHeaderNames,
+}
+
+/// Which front proxies are believed.
+#[derive(Clone, Debug)]
+pub struct RequestHeaderSettings {
+    /// CA bundle for front-proxy certificates.
+    pub client_ca_file: PathBuf,
+    /// Common names that are believed; empty means every one signed by the CA.
+    pub allowed_names: Vec<String>,
+}
+
+/// The configured names of identity headers, each list in order of preference.
+///
+/// Source: <https://kubernetes.io/docs/reference/access-authn-authz/authentication/#authenticating-proxy>
+#[derive(Clone, Debug)]
+pub struct IdentityHeaderNames {
+    /// User name; default `X-Remote-User`.
+    pub username: Vec<HeaderName>,
+    /// UID; default none, as upstream.
+    pub uid: Vec<HeaderName>,
+    /// Groups; default `X-Remote-Group`.
+    pub group: Vec<HeaderName>,
+    /// Prefixes of extra headers, lower case; default `x-remote-extra-`.
+    pub extra_prefix: Vec<String>,
+}
+
+impl Default for IdentityHeaderNames {
+    fn default() -> Self {
+        Self {
+            username: vec![HeaderName::from_static("x-remote-user")],
+            uid: Vec::new(),
+            group: vec![HeaderName::from_static("x-remote-group")],
+            extra_prefix: vec!["x-remote-extra-".to_owned()],
+        }
+    }
+}
+
+/// The kube-apiserver behind this front.
+#[derive(Clone, Debug)]
+pub struct UpstreamSettings {
+    /// Where it listens; default `127.0.0.1:6443`.
+    pub address: SocketAddr,
+    /// Name its certificate must carry; default `kubernetes.default.svc`.
+    pub server_name: String,
+    /// CA bundle for its certificate; default the client CA file, which signs both in a kubeadm cluster.
+    pub ca_file: PathBuf,
+}
+
+/// Whether this front works with peers.
+#[derive(Clone, Debug)]
+pub enum Peering {
+    /// Local view and local forwarding only, for the reason given (said once in the log and in readiness).
+    Off(String),
+    /// Peers are asked and requests are forwarded to them.
+    On(PeeringSettings),
+}
+
+/// How to reach peers and be reached by them.
+#[derive(Clone, Debug)]
+pub struct PeeringSettings {
+    /// CA bundle for the peers' serving certificates, which must carry `kubernetes.default.svc`.
+    pub ca_file: PathBuf,
+    /// Address at which peers reach this front.
+    pub advertise_address: SocketAddr,
+    /// Peers known from the start; this node itself is not among them.
+    pub static_peers: Vec<StaticPeer>,
+}
+
+/// One entry of `--peers`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StaticPeer {
+    /// Host name of the peer's kube-apiserver, from which its server ID is computed.
+    pub hostname: String,
+    /// Where it is reached.
+    pub address: SocketAddr,
+    /// What answers there.
+    pub kind: PeerKind,
+}
+
+/// The log.
+#[derive(Clone, Debug)]
+pub struct LoggingSettings {
+    /// Text for people or JSON for machines; default text.
+    pub format: LogFormat,
+    /// Filter directives as `tracing_subscriber::EnvFilter` reads them; default `info`.
+    pub filter: String,
+}
+
+/// Shape of a log line.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum LogFormat {
+    /// One readable line per event.
+    #[default]
+    Text,
+    /// One JSON object per event.
+    Json,
+}
