@@ -47,6 +47,8 @@
 // Words: no I/O, no async.
 pub mod apimachinery;
 pub mod settings;
+// Documents peerfront answers itself: functions of their inputs.
+pub mod discovery;
 // Running it.
 pub mod drain;
 pub mod metrics;
