@@ -44,9 +44,9 @@
 //! * `server` and `peers` do not know each other.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
 
+pub mod settings;
 // Words: no I/O, no async.
 pub mod apimachinery;
-pub mod settings;
 // Running it.
 pub mod drain;
 pub mod metrics;
