@@ -44,6 +44,7 @@
 //! * `server` and `peers` do not know each other.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
 
+pub mod cli;
 pub mod settings;
 // Words: no I/O, no async.
 pub mod apimachinery;
