@@ -44,9 +44,13 @@
 //! * `server` and `peers` do not know each other.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
 
+pub mod cli;
+pub mod settings;
+// The mod lines are in reading order: callers first.
+pub mod cli;
+pub mod settings;
 // Words: no I/O, no async.
 pub mod apimachinery;
-pub mod settings;
 // Documents peerfront answers itself: functions of their inputs.
 pub mod discovery;
 // Running it.
