@@ -47,13 +47,14 @@ impl Layer {
         let mut layer = Self::new("environment");
         for (name, value) in variables {
             let Some(name) = name.to_str().filter(|name| name.starts_with(ENVIRONMENT_PREFIX)) else { continue };
-            let value = value.to_string_lossy();
+            let text = value.to_string_lossy();
             match names::by_variable(name) {
+                Some(setting) if value.to_str().is_none() => return Err(layer.value(setting, &text, "UTF-8")),
                 Some(setting) if setting.form == Form::Repeated => {
-                    layer.set(setting, &value.split(';').map(str::to_owned).collect::<Vec<_>>())?;
+                    layer.set(setting, &text.split(';').map(str::to_owned).collect::<Vec<_>>())?;
                 }
-                Some(setting) => layer.set(setting, &[value.into_owned()])?,
-                None if is_service_link(name, &value) => {}
+                Some(setting) => layer.set(setting, &[text.into_owned()])?,
+                None if is_service_link(name, &text) => {}
                 None => return Err(layer.unknown("variable", name, SETTINGS.iter().map(Setting::variable))),
             }
         }
@@ -63,10 +64,12 @@ impl Layer {
     /// Reads the text of `--config`.
     pub(super) fn from_yaml(path: &Path, text: &str) -> Result<Self, Error> {
         let mut layer = Self::new(path.display().to_string());
-        let parsed: Option<BTreeMap<String, serde_norway::Value>> = serde_norway::from_str(text).map_err(|source| {
+        // A mapping refuses a key that stands twice, which a map of Rust's would not.
+        let parsed: Option<serde_norway::Mapping> = serde_norway::from_str(text).map_err(|source| {
             Error::ParseYaml { origin: layer.origin.clone(), expected: "a YAML map of settings", source }
         })?;
         for (key, value) in parsed.unwrap_or_default() {
+            let key = plain(&key);
             let Some(setting) = names::by_key(&key) else {
                 let known = SETTINGS.iter().filter(|setting| setting.flag != names::CONFIG).map(Setting::key);
                 return Err(layer.unknown("key", &key, known));

@@ -1,5 +1,8 @@
 //! The one constructor of [`Settings`]: texts become types, and relations between settings are checked.
 
+mod peering;
+mod ports;
+
 use std::ffi::OsStr;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -10,9 +13,8 @@ use http::{HeaderName, Uri};
 use super::file::File;
 use super::layers::Merged;
 use super::{
-    AuthenticationSettings, Error, IdentityHeaderNames, KeyPairFiles, LogFormat, LoggingSettings, Peering,
-    PeeringSettings, RequestHeaderSettings, ServingSettings, Settings, SniCertificate, StaticPeer, TlsVersion,
-    UpstreamSettings, defaults, peers,
+    AuthenticationSettings, Error, IdentityHeaderNames, KeyPairFiles, LogFormat, LoggingSettings,
+    RequestHeaderSettings, ServingSettings, Settings, SniCertificate, TlsVersion, UpstreamSettings, defaults,
 };
 
 /// Everything that the settings are made of.
@@ -190,69 +192,6 @@ impl Resolver<'_> {
         })
     }
 
-    fn peering(&self, advertise: Option<IpAddr>, secure_port: u16, hostname: &str) -> Result<Peering, Error> {
-        let file = self.file();
-        let pair = self.peer_advertise_pair()?;
-        let static_peers = self.static_peers(hostname)?;
-        if file.feature_gates.get(defaults::INTEROPERABILITY_GATE) == Some(&false) {
-            return Ok(Peering::Off(format!("feature gate {} is off", defaults::INTEROPERABILITY_GATE)));
-        }
-        let Some(ca_file) = path(&file.peer_ca_file) else {
-            if file.peers.is_empty() {
-                return Ok(Peering::Off("--peer-ca-file is not set".to_owned()));
-            }
-            return Err(Error::Missing {
-                flag: "peer-ca-file",
-                advice: "--peers are given, but without the CA of their serving certificates nothing can be sent to \
-                         them; in a kubeadm cluster it is /etc/kubernetes/pki/ca.crt",
-            });
-        };
-        let advertise_address = pair.or(advertise.map(|address| SocketAddr::new(address, secure_port)));
-        let advertise_address = advertise_address.ok_or(Error::Missing {
-            flag: "advertise-address",
-            advice: "peers must be told an address, and --bind-address names none of this node's own",
-        })?;
-        Ok(Peering::On(PeeringSettings { ca_file, advertise_address, static_peers }))
-    }
-
-    fn peer_advertise_pair(&self) -> Result<Option<SocketAddr>, Error> {
-        let file = self.file();
-        let (ip, port) = match (text(&file.peer_advertise_ip), file.peer_advertise_port) {
-            (None, None) => return Ok(None),
-            (Some(ip), Some(port)) => (ip, port),
-            (ip, _) => {
-                let (set, missing) = match ip {
-                    Some(_) => ("peer-advertise-ip", "peer-advertise-port"),
-                    None => ("peer-advertise-port", "peer-advertise-ip"),
-                };
-                let origin = self.merged.origin(set);
-                return Err(Error::Relation(format!(
-                    "--{set} ({origin}) needs --{missing} beside it: set both or none"
-                )));
-            }
-        };
-        let expected = "an address that peers can reach";
-        let address = self.ip("peer-advertise-ip", ip)?;
-        if address.is_unspecified() {
-            return Err(self.value("peer-advertise-ip", ip, expected));
-        }
-        match u16::try_from(port) {
-            Ok(port) if port != 0 => Ok(Some(SocketAddr::new(address, port))),
-            _ => Err(self.value("peer-advertise-port", &port.to_string(), "a port from 1 to 65535")),
-        }
-    }
-
-    /// The peers without this node, which may be in the list so that all nodes can share one.
-    fn static_peers(&self, hostname: &str) -> Result<Vec<StaticPeer>, Error> {
-        let mut all = self.each("peers", &self.file().peers, peers::FORM, peers::parse)?;
-        if let Some((earlier, later)) = peers::duplicate(&all) {
-            let origin = self.merged.origin("peers");
-            return Err(Error::Relation(format!("--peers ({origin}): {earlier} and {later} name the same peer twice")));
-        }
-        all.retain(|peer| peer.hostname != hostname);
-        Ok(all)
-    }
-
     fn logging(&self) -> Result<LoggingSettings, Error> {
         let file = self.file();
         let format = match text(&file.log_format) {
@@ -261,51 +200,6 @@ impl Resolver<'_> {
             Some(other) => return Err(self.value("log-format", other, "text or json")),
         };
         Ok(LoggingSettings { format, filter: text(&file.log_filter).unwrap_or(defaults::LOG_FILTER).to_owned() })
-    }
-
-    /// Refuses to listen where another listener of this node already is, which binding would only call "in use".
-    fn check_port(
-        &self,
-        serving: &ServingSettings,
-        upstream: &UpstreamSettings,
-        admin: SocketAddr,
-    ) -> Result<(), Error> {
-        for address in &serving.bind_addresses {
-            let wanted = SocketAddr::new(*address, serving.secure_port);
-            if let Some(listener) = self.listener.filter(|listener| collide(wanted, *listener)) {
-                return Err(Error::Relation(format!(
-                    "cannot listen on {wanted} (--bind-address, --secure-port): by its manifest kube-apiserver \
-                     listens on {listener}; set --bind-address=127.0.0.1 in the manifest, and listen on this node's \
-                     own address"
-                )));
-            }
-            if wanted == upstream.address || upstream.address.ip().is_loopback() && collide(wanted, upstream.address) {
-                return Err(Error::Relation(format!(
-                    "cannot listen on {wanted} (--bind-address, --secure-port): kube-apiserver has {} (--upstream), \
-                     and {address} cannot be bound beside it on the same port; set --bind-address to this node's own \
-                     address",
-                    upstream.address
-                )));
-            }
-            if collide(wanted, admin) {
-                return Err(Error::Relation(format!(
-                    "cannot listen on {wanted} (--bind-address, --secure-port): --admin-bind-address is {admin}"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// kube-apiserver advertises its own port to pods, whatever stands before it.
-    fn advertised_port_differs(&self, serving: &ServingSettings) -> Option<String> {
-        let port = self.listener?.port();
-        (port != serving.secure_port).then(|| {
-            format!(
-                "kube-apiserver advertises port {port} in the endpoints of the kubernetes Service, while peerfront \
-                 listens on {}: pods go past peerfront or find nothing; set --secure-port={port}",
-                serving.secure_port
-            )
-        })
     }
 
     fn ip(&self, flag: &'static str, text: &str) -> Result<IpAddr, Error> {
@@ -385,12 +279,6 @@ fn upstream_address(url: &str) -> Option<SocketAddr> {
     let plain = uri.scheme_str() == Some("https") && uri.path() == "/" && uri.query().is_none();
     let address: SocketAddr = uri.authority()?.as_str().parse().ok()?;
     (plain && address.port() != 0 && !address.ip().is_unspecified()).then_some(address)
-}
-
-/// Whether two listeners on one node cannot both be bound. `::` covers IPv4 as well, port 0 nothing.
-fn collide(a: SocketAddr, b: SocketAddr) -> bool {
-    let covers = |all: IpAddr, one: IpAddr| all.is_unspecified() && (all.is_ipv6() || one.is_ipv4());
-    a.port() == b.port() && a.port() != 0 && (a.ip() == b.ip() || covers(a.ip(), b.ip()) || covers(b.ip(), a.ip()))
 }
 
 fn text(value: &Option<String>) -> Option<&str> {

@@ -1,3 +1,5 @@
+mod delivered;
+
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::PathBuf;
@@ -15,6 +17,9 @@ const LEAST: &[&str] = &[
     "proxy-client-cert-file=/pki/front-proxy-client.crt",
     "proxy-client-key-file=/pki/front-proxy-client.key",
 ];
+
+/// The CAs without which there is no work with peers.
+const PEERING: &[&str] = &["peer-ca-file=/pki/ca.crt", "requestheader-client-ca-file=/pki/front-proxy-ca.crt"];
 
 /// What kubeadm 1.36 writes, peerfront's patch of the bind address included.
 const KUBEADM: &str = r"
@@ -240,12 +245,12 @@ fn an_empty_value_takes_back_what_a_lower_layer_set() {
 #[test]
 fn values_may_be_written_as_text_or_as_yaml() {
     for config in [
-        "bindAddress: [10.0.0.1, 10.0.0.2]\npeers: [b=10.0.0.3:6443, 'c=[fd00::1]:6443']\npeerCaFile: /pki/ca.crt\n\
+        "bindAddress: [10.0.0.1, 10.0.0.2]\npeers: [b=10.0.0.3:6443, 'c=[fd00::1]:6443']\n\
          tlsSniCertKey: ['a.crt,a.key:x,*.y']\nsecurePort: 7000\nfeatureGates: {UnknownVersionInteroperabilityProxy: true}",
-        "bindAddress: 10.0.0.1, 10.0.0.2\npeers: b=10.0.0.3:6443,c=[fd00::1]:6443\npeerCaFile: /pki/ca.crt\n\
+        "bindAddress: 10.0.0.1, 10.0.0.2\npeers: b=10.0.0.3:6443,c=[fd00::1]:6443\n\
          tlsSniCertKey: a.crt,a.key:x,*.y\nsecurePort: '7000'\nfeatureGates: UnknownVersionInteroperabilityProxy=t\nlogFilter:",
     ] {
-        let settings = Scene::least().config(config).settings();
+        let settings = Scene::least().flags(PEERING).config(config).settings();
         assert_eq!(settings.serving.bind_addresses.len(), 2);
         assert_eq!(settings.serving.secure_port, 7000);
         assert_eq!(peering(&settings).static_peers.len(), 2);
@@ -290,6 +295,15 @@ fn variables_of_others_are_left_alone() {
 }
 
 #[test]
+fn a_variable_that_is_no_text_is_refused() {
+    use std::os::unix::ffi::OsStringExt;
+    let value = OsString::from_vec(vec![b'/', 0xff]);
+    let environment = [(OsString::from("PEERFRONT_CLIENT_CA_FILE"), value)];
+    let error = Settings::load(&Flags::default(), environment, OsStr::new("node-a")).unwrap_err().to_string();
+    assert!(error.contains("--client-ca-file") && error.contains("UTF-8"), "{error}");
+}
+
+#[test]
 fn values_are_refused_with_setting_and_place() {
     let table: &[(&str, &[&str])] = &[
         ("secure-port=https", &["--secure-port", "command line", "\"https\"", "whole number"]),
@@ -319,6 +333,7 @@ fn values_are_refused_with_setting_and_place() {
     Scene::least().config("peers: {a: b}").refused(&["--peers", "peerfront.yaml", "list of texts"]);
     Scene::least().config("peers: [1]").refused(&["--peers", "list of texts"]);
     Scene::least().config("securePort: true").refused(&["--secure-port", "true", "whole number"]);
+    Scene::least().config("securePort: 1\nsecurePort: 2").refused(&["peerfront.yaml", "YAML map"]);
     Scene::least().config("- a").refused(&["peerfront.yaml", "YAML map"]);
     Scene::least().flags(&["config=/nowhere/p.yaml"]).refused(&["cannot read", "/nowhere/p.yaml", "--config"]);
     Scene::least().flags(&["kube-apiserver-manifest=/nowhere/m.yaml"]).refused(&[
@@ -368,17 +383,47 @@ fn the_port_is_not_taken_from_under_another_listener() {
 }
 
 #[test]
+fn a_server_that_still_holds_the_port_is_named() {
+    for (bind, listener) in [("0.0.0.0", "0.0.0.0:6443"), ("::", "[::]:6443"), ("10.0.0.1", "10.0.0.1:6443")] {
+        let manifest = KUBEADM.replace("--bind-address=127.0.0.1", &format!("'--bind-address={bind}'"));
+        Scene::new().manifest(&manifest).refused(&["10.0.0.1:6443", listener, "manifest", "--bind-address=127.0.0.1"]);
+        // Naming another upstream does not free the port.
+        let flags = ["upstream=https://127.0.0.1:7443"];
+        Scene::new().manifest(&manifest).flags(&flags).refused(&["10.0.0.1:6443", listener]);
+        Scene::new().manifest(&manifest).flags(&["secure-port=7443"]).settings();
+    }
+}
+
+#[test]
+fn upstream_follows_the_manifests_port_and_the_front_does_not() {
+    let scene = Scene::new().manifest(&KUBEADM.replace("--secure-port=6443", "--secure-port=7443"));
+    let settings = scene.settings();
+    assert_eq!(settings.upstream.address, "127.0.0.1:7443".parse().unwrap());
+    assert_eq!(settings.serving.secure_port, 6443);
+    assert_eq!(settings.warnings.len(), 1);
+    for word in ["7443", "6443", "--secure-port=7443"] {
+        assert!(settings.warnings[0].contains(word), "{:?}", settings.warnings);
+    }
+    assert!(scene.flags(&["secure-port=7443"]).settings().warnings.is_empty());
+}
+
+#[test]
+fn warnings_of_the_manifest_reach_the_settings() {
+    let settings = Scene::new().manifest(&KUBEADM.replace("--runtime-config=", "--from-the-future=1")).settings();
+    assert!(settings.warnings[0].contains("--from-the-future"), "{:?}", settings.warnings);
+}
+
+#[test]
 fn the_advertise_address_falls_back_to_the_bind_address() {
-    let scene =
-        Scene::least().flags(&["advertise-address=0.0.0.0", "bind-address=10.0.0.7", "peer-ca-file=/pki/ca.crt"]);
+    let scene = Scene::least().flags(PEERING).flags(&["advertise-address=0.0.0.0", "bind-address=10.0.0.7"]);
     assert_eq!(peering(&scene.settings()).advertise_address, "10.0.0.7:6443".parse().unwrap());
-    let flags = ["advertise-address=", "bind-address=0.0.0.0", "upstream=https://127.0.0.1:7443", "peer-ca-file=/ca"];
-    Scene::least().flags(&flags).refused(&["--advertise-address", "peers must be told"]);
+    let flags = ["advertise-address=", "bind-address=0.0.0.0", "upstream=https://127.0.0.1:7443"];
+    Scene::least().flags(PEERING).flags(&flags).refused(&["--advertise-address", "peers must be told"]);
 }
 
 #[test]
 fn the_peer_address_is_a_pair_or_the_advertise_address() {
-    let scene = || Scene::least().flags(&["peer-ca-file=/pki/ca.crt", "secure-port=7000"]);
+    let scene = || Scene::least().flags(PEERING).flags(&["secure-port=7000"]);
     assert_eq!(peering(&scene().settings()).advertise_address, "10.0.0.1:7000".parse().unwrap());
     let pair = ["peer-advertise-ip=10.1.0.1", "peer-advertise-port=8000"];
     assert_eq!(peering(&scene().flags(&pair).settings()).advertise_address, "10.1.0.1:8000".parse().unwrap());
@@ -390,7 +435,7 @@ fn the_peer_address_is_a_pair_or_the_advertise_address() {
 
 #[test]
 fn peers_are_listed_without_this_node() {
-    let scene = || Scene::least().flags(&["peer-ca-file=/pki/ca.crt"]);
+    let scene = || Scene::least().flags(PEERING);
     let peers = "peers=node-a=10.0.0.1:6443,node-b=10.0.0.2:6443,node-c=plain:[fd00::3]:6443";
     let settings = scene().flags(&[peers]).settings();
     let static_peers = &peering(&settings).static_peers;
@@ -407,6 +452,7 @@ fn peers_are_listed_without_this_node() {
 fn peers_need_a_ca_unless_the_gate_is_off() {
     let peers = "peers=b=10.0.0.2:6443";
     Scene::least().flags(&[peers]).refused(&["--peer-ca-file", "--peers"]);
+    Scene::least().flags(&PEERING[..1]).refused(&["--requestheader-client-ca-file", "forwarded again"]);
     let gate = "feature-gates=UnknownVersionInteroperabilityProxy=false";
     let settings = Scene::least().flags(&[peers, gate]).settings();
     assert_eq!(off(&settings), "feature gate UnknownVersionInteroperabilityProxy is off");
@@ -441,47 +487,3 @@ const RICH: [&str; 5] = [
     "tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
     "requestheader-uid-headers=X-Remote-Uid",
 ];
-
-/// The annotated file, with each line of a setting made effective: `#key`, and `#  key` below a key. Prose is `# text`.
-fn annotated() -> String {
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config/peerfront.yaml")).unwrap();
-    text.lines()
-        .map(|line| {
-            line.strip_prefix('#').filter(|rest| rest.starts_with("  ") || !rest.starts_with(' ')).unwrap_or(line)
-        })
-        .fold(String::new(), |mut all, line| {
-            all.push_str(line);
-            all.push('\n');
-            all
-        })
-}
-
-#[test]
-fn the_annotated_file_sets_nothing_as_delivered() {
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config/peerfront.yaml")).unwrap();
-    let delivered = Scene::kubeadm().config(&text).settings();
-    assert_eq!(format!("{delivered:?}"), format!("{:?}", Scene::kubeadm().settings()));
-}
-
-#[test]
-fn the_annotated_file_has_every_setting_with_its_default() {
-    let text = annotated();
-    let written: serde_json::Map<String, serde_json::Value> = serde_norway::from_str(&text).unwrap();
-    for setting in names::SETTINGS.iter().filter(|setting| setting.flag != names::CONFIG) {
-        assert!(written.contains_key(&setting.key()), "{} is missing", setting.key());
-    }
-    let defaults = serde_json::to_value(defaults::file()).unwrap();
-    for (key, default) in defaults.as_object().unwrap() {
-        assert_eq!(&written[key], default, "{key}");
-    }
-    let scene = Scene::new();
-    let manifest = scene.write("m.yaml", KUBEADM);
-    scene.config(&text.replace("/etc/kubernetes/manifests/kube-apiserver.yaml", manifest.to_str().unwrap())).settings();
-}
-
-#[test]
-fn prometheus_scrapes_the_default_admin_port() {
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config/prometheus.yaml")).unwrap();
-    let config: serde_json::Value = serde_norway::from_str(&text).unwrap();
-    assert_eq!(config["scrape_configs"][0]["static_configs"][0]["targets"][0], defaults::ADMIN_BIND_ADDRESS);
-}

@@ -156,6 +156,7 @@ const SWITCHES: &[&str] = &[
     "service-account-extend-token-expiration",
     "service-account-lookup",
     "shutdown-send-retry-after",
+    "version",
     "watch-cache",
 ];
 
