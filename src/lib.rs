@@ -50,6 +50,9 @@ pub mod settings;
 // Running it.
 pub mod drain;
 pub mod metrics;
+// For tests only.
+#[cfg(feature = "testing")]
+pub mod testing;
 
 /// Which room may import which: only upwards in this table, so that no cycle can form.
 #[cfg(test)]
