@@ -47,6 +47,8 @@
 // Words: no I/O, no async.
 pub mod apimachinery;
 pub mod settings;
+// The data path, in the order a request meets it.
+pub mod tls;
 // Running it.
 pub mod drain;
 pub mod metrics;
