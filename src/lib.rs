@@ -49,6 +49,8 @@ pub mod apimachinery;
 pub mod settings;
 // The data path, in the order a request meets it.
 pub mod tls;
+// Who is calling.
+pub mod authn;
 // Running it.
 pub mod drain;
 pub mod metrics;
