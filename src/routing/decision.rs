@@ -94,6 +94,7 @@ pub struct Candidates<'v> {
     routes: &'v Routes,
     verb: Option<Verb>,
     why: Elsewhere,
+    not_found: NotFound,
 }
 
 /// Nobody who serves it can be reached.
@@ -192,9 +193,7 @@ impl<'v> Question<'_, 'v> {
     }
 
     fn not_found(&self, why: Local) -> NotFound {
-        let proxied = self.info.verb == "proxy" || self.info.subresource == "proxy";
-        if proxied || self.entry.exclusion.is_some() {
-            // A proxied server says "404" on its own account; of what is excluded the local server knows best.
+        if self.is_final() {
             return NotFound::Pass;
         }
         let served_here = self.entry.routes.is_some_and(|routes| routes.local.is_some());
@@ -206,6 +205,11 @@ impl<'v> Question<'_, 'v> {
         }
     }
 
+    /// Whether a 404 says what it says: a proxied server means itself, and of what is excluded every server knows alike.
+    fn is_final(&self) -> bool {
+        self.info.verb == "proxy" || self.info.subresource == "proxy" || self.entry.exclusion.is_some()
+    }
+
     /// The available peers that know the verb; if no peer at all knows it, those that serve the rest.
     fn candidates(&self, why: Elsewhere) -> Option<Candidates<'v>> {
         let (table, resource, routes) = (self.table, self.entry.resource?, self.entry.routes?);
@@ -214,7 +218,12 @@ impl<'v> Question<'_, 'v> {
         }
         let verb = self.verb.filter(|verb| routes.has_peer(Some(*verb)));
         table.available(routes, verb).next()?;
-        Some(Candidates { table, key: &resource.key, routes, verb, why })
+        let not_found = match why {
+            _ if self.is_final() => NotFound::Pass,
+            Elsewhere::LocalUnreachable => NotFound::PlainUnavailable,
+            _ => NotFound::Unavailable,
+        };
+        Some(Candidates { table, key: &resource.key, routes, verb, why, not_found })
     }
 }
 
@@ -229,6 +238,12 @@ impl<'v> Candidates<'v> {
     #[must_use]
     pub fn why(&self) -> Elsewhere {
         self.why
+    }
+
+    /// What becomes of a peer's answer that it does not serve such a thing.
+    #[must_use]
+    pub fn not_found(&self) -> NotFound {
+        self.not_found
     }
 
     /// The peers, in the table's order.

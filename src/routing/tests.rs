@@ -46,7 +46,11 @@ impl Cluster {
         two.insert("certificates.k8s.io", "v1", "clustertrustbundles", None, ALL);
         let mut exclusions = Exclusions::default();
         let now = Instant::now();
-        let resources = [gvr("example.com", "v1", "gadgets"), gvr("storage.k8s.io", "v1", "customs")];
+        let resources = [
+            gvr("example.com", "v1", "widgets"),
+            gvr("example.com", "v1", "gadgets"),
+            gvr("storage.k8s.io", "v1", "customs"),
+        ];
         exclusions.set_custom_resources(resources.into(), now);
         exclusions.set_api_services([GroupVersion::new("metrics.k8s.io", "v1beta1")].into(), now);
         Self {
@@ -96,7 +100,13 @@ fn display(decision: &Decision<'_>) -> String {
             let otherwise = otherwise.map(|candidates| format!(", else {}", names(&candidates))).unwrap_or_default();
             format!("local {why:?}, 404 {not_found:?}{otherwise}")
         }
-        Decision::Peer(candidates) => format!("{} {:?}", names(candidates), candidates.why()),
+        Decision::Peer(candidates) => {
+            let not_found = match candidates.not_found() {
+                NotFound::Unavailable => String::new(),
+                other => format!(", 404 {other:?}"),
+            };
+            format!("{} {:?}{not_found}", names(candidates), candidates.why())
+        }
         Decision::Unavailable(unavailable) => format!("nobody {:?}", unavailable.why),
     }
 }
@@ -227,15 +237,16 @@ fn unreachable_peers_are_passed_over() {
 fn peers_stand_in_for_a_local_server_that_is_down() {
     let mut cluster = Cluster::new();
     cluster.local_reachable = false;
-    cluster.check("GET /api/v1/pods", "one+two LocalUnreachable");
-    cluster.check("POST /api/v1/namespaces/a/pods/b/exec", "one+two LocalUnreachable");
+    cluster.check("GET /api/v1/pods", "one+two LocalUnreachable, 404 PlainUnavailable");
+    cluster.check("POST /api/v1/namespaces/a/pods/b/exec", "one+two LocalUnreachable, 404 PlainUnavailable");
     cluster.check("GET /apis/certificates.k8s.io/v1/clustertrustbundles", "one+two Resource");
-    cluster.check("GET /apis/example.com/v1/widgets", "one+two LocalUnreachable");
+    cluster.check("GET /apis/example.com/v1/widgets", "one+two LocalUnreachable, 404 Pass");
     cluster.check("GET /apis/example.com/v1/gadgets", "local LeftToIt(CustomResource), 404 Pass");
+    cluster.check("GET /api/v1/namespaces/a/services/b/proxy", "one+two LocalUnreachable, 404 Pass");
     cluster.check("GET /readyz", "local NonResource, 404 Pass");
     cluster.check_hop(Hop::Last, "GET /api/v1/pods", "local AlreadyForwarded, 404 PlainUnavailable");
     cluster.local_read = false;
-    cluster.check("GET /api/v1/pods", "one+two LocalUnreachable");
+    cluster.check("GET /api/v1/pods", "one+two LocalUnreachable, 404 PlainUnavailable");
     (cluster.one_available, cluster.two_available) = (false, false);
     cluster.check("GET /api/v1/pods", "nobody LocalUnreachable");
 }
