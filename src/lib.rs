@@ -47,6 +47,9 @@
 // Words: no I/O, no async.
 pub mod apimachinery;
 pub mod settings;
+// The data path, in the order a request meets it.
+pub mod request_info;
+pub mod routing;
 // Documents peerfront answers itself: functions of their inputs.
 pub mod discovery;
 // Running it.
