@@ -14,6 +14,8 @@ pub mod legacy;
 pub mod merge;
 pub mod model;
 pub mod negotiate;
+#[cfg(test)]
+mod oracle;
 pub mod parse;
 pub mod render;
 pub mod serve;

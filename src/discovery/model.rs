@@ -260,7 +260,7 @@ impl ApiResourceDiscovery {
     }
 
     /// The resource without fields that upstream does not know.
-    fn known(&self) -> Self {
+    pub(super) fn known(&self) -> Self {
         let mut known = self.clone();
         known.unknown.clear();
         known.response_kind.unknown.clear();
