@@ -1,7 +1,7 @@
 //! Aggregated discovery across servers: what every server says that it serves goes in, the document that clients read
 //! comes out.
 //!
-//! Functions of their inputs, in the order in which a document passes them: [`parse`] reads a server's answer into the
+//! Functions of their inputs, in the order in which a document passes them: [`parse()`] reads a server's answer into the
 //! [`model`] (with [`legacy`] for servers that give no aggregated document), [`stale`] settles freshness over live and
 //! lost servers, [`merge()`] makes one list, [`Rendered`] holds its bytes, [`negotiate()`] tells which form a client
 //! asks for and [`serve()`] answers.

@@ -6,7 +6,7 @@
 //! Sources: <https://github.com/kubernetes/apimachinery/blob/v0.36.3/pkg/apis/meta/v1/types.go> (types),
 //! <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/installer.go> (`ConvertGroupVersionIntoToDiscovery`)
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Deserialize;
 
@@ -43,12 +43,16 @@ pub struct LegacyWalk {
 }
 
 impl LegacyWalk {
-    /// Starts from what the root document lists. Names that cannot stand in a path are left out.
+    /// Starts from what the root document lists. Names that cannot stand in a path are left out, and so is a group
+    /// version that is listed again.
     #[must_use]
     pub fn new(mut root: RootDocument) -> Self {
+        let mut seen = HashSet::new();
         for (group, versions) in &mut root.groups {
             let is_group_usable = group.is_empty() || is_path_segment(group);
-            versions.retain(|version| is_group_usable && is_path_segment(version));
+            versions.retain(|version| {
+                is_group_usable && is_path_segment(version) && seen.insert(GroupVersion::new(group.as_str(), version))
+            });
         }
         root.groups.retain(|(_, versions)| !versions.is_empty());
         Self { root, answers: HashMap::new() }

@@ -20,7 +20,8 @@ fn as_json(value: &impl serde::Serialize) -> serde_json::Value {
 
 #[test]
 fn walk_asks_for_every_group_version_once() {
-    let mut walk = LegacyWalk::new(root(&[("", &["v1"]), ("apps", &["v1", "v1beta1"])]));
+    let listed: [(&str, &[&str]); 3] = [("", &["v1"]), ("apps", &["v1", "v1beta1", "v1"]), ("apps", &["v1"])];
+    let mut walk = LegacyWalk::new(root(&listed));
     let paths: Vec<String> = walk.pending().map(|(_, path)| path).collect();
     assert_eq!(paths, ["/api/v1", "/apis/apps/v1", "/apis/apps/v1beta1"]);
     walk.record(GroupVersion::new("apps", "v1"), Answer::Failed);
