@@ -9,6 +9,16 @@ use super::model::{GROUP, KIND};
 use crate::apimachinery::media_type::{self, MediaType};
 use crate::apimachinery::status::Pretty;
 
+/// `Accept` for one server's own document in whatever form it can give: the server's own resources only, else what a
+/// server >= 1.30 gives, else the form of 1.27 to 1.29, else the legacy document.
+/// Source: <https://github.com/kubernetes/client-go/blob/v0.36.3/discovery/discovery_client.go>
+pub const ACCEPT_LOCAL: &str = concat!(
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer,",
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,",
+    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,",
+    "application/json"
+);
+
 /// The form that a request asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Form {
