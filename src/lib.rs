@@ -49,8 +49,9 @@ pub mod apimachinery;
 pub mod settings;
 // The data path, in the order a request meets it.
 pub mod tls;
-// Who is calling.
 pub mod authn;
+pub mod request_info;
+pub mod routing;
 // Documents peerfront answers itself: functions of their inputs.
 pub mod discovery;
 // Running it.
