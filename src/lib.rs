@@ -44,19 +44,27 @@
 //! * `server` and `peers` do not know each other.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
 
+// Callers first: the mod lines are in reading order.
+pub mod cli;
+pub mod settings;
+
 // Words: no I/O, no async.
 pub mod apimachinery;
-pub mod settings;
+
 // The data path, in the order a request meets it.
 pub mod tls;
 pub mod authn;
 pub mod request_info;
 pub mod routing;
+
 // Documents peerfront answers itself: functions of their inputs.
 pub mod discovery;
+
 // Running it.
-pub mod drain;
 pub mod metrics;
+pub mod telemetry;
+pub mod drain;
+
 // For tests only.
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -1,14 +1,32 @@
 //! What an operator may set, parsed once into types that cannot be wrong.
 //!
 //! Layers, later ones win: defaults, the co-located kube-apiserver's static-pod manifest, the file named by `--config`,
-//! environment variables `PEERFRONT_*`, flags. Nothing here reads a certificate or opens a socket.
+//! environment variables `PEERFRONT_*`, flags. An empty text in a later layer takes back what an earlier one set.
+//! Nothing here reads a certificate or opens a socket.
 
+pub mod defaults;
+mod error;
+mod file;
+mod layers;
+mod manifest;
+pub mod names;
+mod peers;
+mod resolve;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use http::HeaderName;
 
 use crate::apimachinery::peer::PeerKind;
+
+pub use error::Error;
+pub use layers::Flags;
+use layers::{Layer, Merged};
+use manifest::Manifest;
+use resolve::Resolver;
 
 /// Everything `peerfront serve` needs to know.
 #[derive(Clone, Debug)]
@@ -27,8 +45,54 @@ pub struct Settings {
     pub admin_bind_address: SocketAddr,
     /// Host name of the co-located kube-apiserver, from which its server ID is computed.
     pub hostname: String,
+    /// This node's address as others are told it, if any is set or can be taken from the bind addresses.
+    pub advertise_address: Option<IpAddr>,
+    /// Every feature gate and whether it is on.
+    pub feature_gates: BTreeMap<String, bool>,
     /// Shape and level of the log.
     pub logging: LoggingSettings,
+    /// What the operator should be told once at start although it is no error.
+    pub warnings: Vec<String>,
+}
+
+impl Settings {
+    /// Reads and merges all layers and checks how the settings relate.
+    ///
+    /// `environment` is all of the process's (`std::env::vars_os`), `hostname` the name that the kernel gives, which
+    /// counts only if `--hostname-override` is not set.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; each names the setting, where it was set and what to do.
+    pub fn load(
+        flags: &Flags,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        hostname: &OsStr,
+    ) -> Result<Self, Error> {
+        let flags = Layer::from_flags(flags)?;
+        let environment = Layer::from_environment(environment)?;
+        let file = match flags.text(names::CONFIG).or(environment.text(names::CONFIG)) {
+            Some(path) => read_config(Path::new(path))?,
+            None => Layer::new("no file"),
+        };
+        let path = [&flags, &environment, &file].into_iter().find_map(|layer| layer.text(names::MANIFEST));
+        let manifest = path.map(|path| Manifest::load(Path::new(path))).transpose()?;
+        let (lowest, listener, warnings) = match manifest {
+            Some(Manifest { layer, listener, warnings }) => (layer, Some(listener), warnings),
+            None => (Layer::new("no manifest"), None, Vec::new()),
+        };
+        let merged = Merged::new([lowest, file, environment, flags])?;
+        Resolver { merged: &merged, listener, hostname }.resolve(warnings)
+    }
+}
+
+fn read_config(path: &Path) -> Result<Layer, Error> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::ReadFile {
+        flag: names::CONFIG,
+        path: path.to_owned(),
+        source,
+    })?;
+    Layer::from_yaml(path, &text)
 }
 
 /// The public listener.
@@ -183,3 +247,6 @@ pub enum LogFormat {
     /// One JSON object per event.
     Json,
 }
+
+#[cfg(test)]
+mod tests;

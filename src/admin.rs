@@ -1,0 +1,81 @@
+//! The second listener, plain HTTP on loopback: `/livez`, `/readyz`, `/metrics`.
+//!
+//! It speaks of the front alone. The public port's `/livez` and `/readyz` are the server's answers.
+
+mod readiness;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::net::TcpListener;
+
+use crate::drain;
+use crate::metrics::Registry;
+use crate::view::ViewReader;
+
+/// How often histogram samples are folded into their buckets.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+/// The Prometheus text format.
+/// Source: <https://prometheus.io/docs/instrumenting/exposition_formats/#basic-info>
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The admin port could not be taken.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address} (--admin-bind-address): is another peerfront using it?")]
+pub struct BindError {
+    address: SocketAddr,
+    source: std::io::Error,
+}
+
+/// What the admin handlers read.
+pub struct Admin {
+    /// Where the metrics are.
+    pub registry: Arc<Registry>,
+    /// The cluster as this front sees it.
+    pub view: ViewReader,
+    /// Whether the front is stopping.
+    pub drain: drain::Watcher,
+}
+
+/// Binds the admin port.
+///
+/// # Errors
+/// If the address cannot be bound.
+pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
+    TcpListener::bind(address).await.map_err(|source| BindError { address, source })
+}
+
+/// Serves until the drain has ended everything else.
+pub async fn run(listener: TcpListener, admin: Admin) {
+    let registry = Arc::clone(&admin.registry);
+    tokio::spawn(async move {
+        let mut tick = tokio::time::interval(METRICS_UPKEEP);
+        loop {
+            tick.tick().await;
+            registry.run_upkeep();
+        }
+    });
+    let router = Router::new()
+        .route("/livez", get(|| async { "ok" }))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .with_state(Arc::new(admin));
+    if let Err(error) = axum::serve(listener, router).await {
+        tracing::error!(%error, "admin listener ended");
+    }
+}
+
+async fn readyz(State(admin): State<Arc<Admin>>) -> Response {
+    readiness::report(&admin.view.load(), admin.drain.is_draining())
+}
+
+async fn metrics(State(admin): State<Arc<Admin>>) -> Response {
+    ([(CONTENT_TYPE, TEXT_FORMAT)], admin.registry.render()).into_response()
+}

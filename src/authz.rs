@@ -1,0 +1,115 @@
+//! May this caller read what peerfront answers itself? The only maker of [`Reader`].
+//!
+//! peerfront knows no policy. The server is asked with the caller's own request, conditionally, so that its answer is
+//! small; what it allows is remembered for seconds, what it refuses is passed on and forgotten.
+
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+use aws_lc_rs::digest::{Context, Digest, SHA256};
+use http::StatusCode;
+use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
+use http::request::Parts;
+use quick_cache::sync::Cache;
+use tokio::time::Instant;
+
+use crate::authn::{Caller, CallerKind};
+
+/// How long an allowed answer is believed: a revoked right ends within this time.
+const BELIEVED_FOR: Duration = Duration::from_secs(10);
+
+/// Callers remembered at once; beyond it the least used are asked about again.
+const REMEMBERED: usize = 4096;
+
+/// Proof that the caller may read the document it asked for.
+#[derive(Debug)]
+pub struct Reader(());
+
+/// What the server said about a caller.
+#[derive(Debug)]
+pub enum Verdict<R> {
+    /// It may read.
+    Allowed(Reader),
+    /// The server's own answer, to be passed on.
+    Refused(R),
+}
+
+type Key = [u8; 32];
+
+/// Remembers who may read.
+pub struct Authorizer {
+    allowed: Cache<Key, Instant>,
+}
+
+impl Default for Authorizer {
+    fn default() -> Self {
+        Self { allowed: Cache::new(REMEMBERED) }
+    }
+}
+
+impl Authorizer {
+    /// Asks the server through `ask`, unless it allowed this very caller this very path a moment ago.
+    ///
+    /// # Errors
+    /// Whatever `ask` fails with: without an answer nobody reads.
+    pub async fn reader<B, E>(
+        &self,
+        caller: &Caller,
+        head: &Parts,
+        ask: impl Future<Output = Result<http::Response<B>, E>>,
+    ) -> Result<Verdict<http::Response<B>>, E> {
+        let key = key(caller, head);
+        if self.allowed.get(&key).is_some_and(|since| since.elapsed() < BELIEVED_FOR) {
+            return Ok(Verdict::Allowed(Reader(())));
+        }
+        let answer = ask.await?;
+        if matches!(answer.status(), StatusCode::OK | StatusCode::NOT_MODIFIED) {
+            self.allowed.insert(key, Instant::now());
+            return Ok(Verdict::Allowed(Reader(())));
+        }
+        Ok(Verdict::Refused(answer))
+    }
+}
+
+/// Everything the server could judge by: identity, credential, impersonation, path. A digest, so that no token is kept.
+fn key(caller: &Caller, head: &Parts) -> Key {
+    let mut digest = Digester(Context::new(&SHA256));
+    match caller.kind() {
+        CallerKind::User(user) => (0_u8, user).hash(&mut digest),
+        CallerKind::Bearer => 1_u8.hash(&mut digest),
+        CallerKind::Anonymous => 2_u8.hash(&mut digest),
+    }
+    for name in [AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL] {
+        let values: Vec<&[u8]> = head.headers.get_all(name).iter().map(http::HeaderValue::as_bytes).collect();
+        values.hash(&mut digest);
+    }
+    for (name, value) in &head.headers {
+        if name.as_str().starts_with("impersonate-") {
+            (name.as_str(), value.as_bytes()).hash(&mut digest);
+        }
+    }
+    head.uri.path().hash(&mut digest);
+    digest.finish_key()
+}
+
+/// Feeds `Hash` into SHA-256; lengths and discriminants are part of what `Hash` writes, so fields cannot run together.
+struct Digester(Context);
+
+impl Digester {
+    fn finish_key(self) -> Key {
+        let digest: Digest = self.0.finish();
+        let mut key = Key::default();
+        key.copy_from_slice(digest.as_ref());
+        key
+    }
+}
+
+impl Hasher for Digester {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        0 // Never asked for: `finish_key` ends it.
+    }
+}

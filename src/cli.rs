@@ -1,0 +1,159 @@
+//! The command line: which command, and the layer of settings that flags are. It reads no file and no environment.
+
+use std::ffi::OsString;
+
+use clap::builder::StyledStr;
+use clap::{Arg, ArgAction, ArgMatches};
+
+use crate::settings::Flags;
+use crate::settings::names::SETTINGS;
+
+/// Release of this binary, as `version` and `--version` print it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Exit code of a command line or a setting that cannot be used: `EX_USAGE` of `sysexits.h`.
+pub const EXIT_USAGE: u8 = 64;
+
+/// What peerfront is asked to do.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Hold the port and serve, with these flags as the highest layer of settings.
+    Serve(Flags),
+    /// Print the version.
+    Version,
+}
+
+/// A command line that asks for nothing to be run: it is wrong, or it asks for help or the version.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(StyledStr, u8);
+
+impl Error {
+    /// Exit code: 0 after `--help` and `--version`, else [`EXIT_USAGE`].
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        self.1
+    }
+}
+
+/// Reads a command line, the name of the binary first.
+///
+/// # Errors
+///
+/// An [`Error`] whose `Display` is the text for the terminal: the help, the version, or what is wrong with the nearest
+/// known name.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, Error> {
+    let matches = command().try_get_matches_from(arguments).map_err(|error| {
+        let code = if error.use_stderr() { EXIT_USAGE } else { 0 };
+        Error(error.render(), code)
+    })?;
+    match matches.subcommand() {
+        Some(("serve", matches)) => Ok(Command::Serve(flags(matches))),
+        _ => Ok(Command::Version),
+    }
+}
+
+fn command() -> clap::Command {
+    let serve = SETTINGS.iter().map(|setting| {
+        Arg::new(setting.flag)
+            .long(setting.flag)
+            .value_name(setting.value_name)
+            .help(setting.help)
+            .action(ArgAction::Append)
+            .num_args(1)
+    });
+    clap::Command::new("peerfront")
+        .version(VERSION)
+        .about("Mixed-version front-end for any kube-apiserver")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            clap::Command::new("serve").about("Hold the API server's port and serve").args(serve).after_help(LAYERS),
+        )
+        .subcommand(clap::Command::new("version").about("Print the version"))
+}
+
+/// What the help of `serve` says about the other layers.
+const LAYERS: &str = "Each setting can also stand in the file of --config (--tls-cert-file as tlsCertFile) and in the \
+environment (PEERFRONT_TLS_CERT_FILE). Flags win over the environment, the environment over the file, the file over \
+the kube-apiserver's manifest. An empty value takes back what an earlier layer set.";
+
+/// The settings that the command line names, in the order of the table.
+fn flags(matches: &ArgMatches) -> Flags {
+    let given = SETTINGS.iter().filter_map(|setting| {
+        let values = matches.get_many::<String>(setting.flag)?;
+        Some((setting, values.cloned().collect()))
+    });
+    Flags(given.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(line: &[&str]) -> Result<Command, Error> {
+        parse(std::iter::once("peerfront").chain(line.iter().copied()).map(OsString::from))
+    }
+
+    fn values(line: &[&str]) -> Vec<(&'static str, Vec<String>)> {
+        match run(line).unwrap() {
+            Command::Serve(flags) => flags.0.into_iter().map(|(setting, values)| (setting.flag, values)).collect(),
+            Command::Version => panic!("not serve"),
+        }
+    }
+
+    #[test]
+    fn flags_are_read_as_kube_apiserver_reads_them() {
+        let given = values(&[
+            "serve",
+            "--secure-port=6443",
+            "--tls-cert-file",
+            "/pki/a.crt",
+            "--tls-sni-cert-key=a.crt,a.key:x.example,y.example",
+            "--tls-sni-cert-key",
+            "b.crt,b.key",
+            "--peer-ca-file=",
+        ]);
+        let expected: &[(&str, &[&str])] = &[
+            ("secure-port", &["6443"]),
+            ("tls-cert-file", &["/pki/a.crt"]),
+            ("tls-sni-cert-key", &["a.crt,a.key:x.example,y.example", "b.crt,b.key"]),
+            ("peer-ca-file", &[""]),
+        ];
+        assert_eq!(given.len(), expected.len());
+        for ((flag, values), (expected_flag, expected_values)) in given.iter().zip(expected) {
+            assert_eq!(flag, expected_flag);
+            assert_eq!(values, expected_values);
+        }
+    }
+
+    #[test]
+    fn wrong_lines_end_with_64_and_the_nearest_name() {
+        let table: &[(&[&str], &str)] = &[
+            (&["serve", "--tls-cert-flie=x"], "--tls-cert-file"),
+            (&["serve", "--goaway-chance=0.1"], "--goaway-chance"),
+            (&["serve", "--secure-port"], "a value is required"),
+            (&["serve", "extra"], "extra"),
+            (&["sevre"], "serve"),
+            (&[], "Usage"),
+        ];
+        for (line, words) in table {
+            let error = run(line).unwrap_err();
+            assert_eq!(error.exit_code(), EXIT_USAGE, "{line:?}");
+            assert!(error.to_string().contains(words), "{line:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn help_and_version_end_with_0() {
+        let version = run(&["--version"]).unwrap_err();
+        assert_eq!(version.exit_code(), 0);
+        assert!(version.to_string().contains(VERSION));
+        let help = run(&["serve", "--help"]).unwrap_err();
+        assert_eq!(help.exit_code(), 0);
+        for setting in SETTINGS {
+            assert!(help.to_string().contains(&format!("--{} ", setting.flag)), "{} is missing", setting.flag);
+        }
+        assert!(matches!(run(&["version"]), Ok(Command::Version)));
+    }
+}

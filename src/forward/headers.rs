@@ -1,0 +1,178 @@
+//! Headers between the hops: what belongs to one connection goes, what claims an identity goes, the proven identity comes.
+
+use std::net::SocketAddr;
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, Version};
+
+use super::body::StreamedBody;
+use crate::authn::{self, Caller, CallerKind, identity_headers};
+use crate::settings::IdentityHeaderNames;
+
+/// Marks a request that a front proxy has forwarded already.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/util/peerproxy/peerproxy_handler.go>
+pub const PEER_PROXIED: HeaderName = HeaderName::from_static("x-kubernetes-peer-proxied");
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// What a client may claim about earlier hops; believed only from a front proxy.
+const FORWARDED: [HeaderName; 5] = [
+    X_FORWARDED_FOR,
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-forwarded-uri"),
+    HeaderName::from_static("x-real-ip"),
+];
+
+/// Headers that concern one connection only. Source: RFC 9110 section 7.6.1, and the obsolete ones still seen.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Whether forwarded requests bear the mark that keeps the next server from forwarding them again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Mark {
+    /// They do: peering is on here, so nobody else needs to forward.
+    Set,
+    /// They do not: peering is off, and an upstream that proxies by itself may go on doing so.
+    Unset,
+}
+
+/// Edits a client's request head in place, for any destination.
+pub(super) fn prepare(
+    head: &mut Parts,
+    caller: &Caller,
+    client: SocketAddr,
+    names: &IdentityHeaderNames,
+    mark: Mark,
+) -> Result<(), authn::Error> {
+    set_target(head);
+    let headers = &mut head.headers;
+    let chunked = headers.contains_key(TRANSFER_ENCODING);
+    remove_hop_by_hop(headers);
+    if chunked {
+        // Never both: a length beside chunks is how a request is smuggled.
+        headers.remove(CONTENT_LENGTH);
+    }
+    headers.remove(EXPECT); // Answered on this hop.
+    set_forwarded_for(headers, caller, client);
+    set_identity(headers, caller, names)?;
+    headers.remove(PEER_PROXIED);
+    if mark == Mark::Set {
+        headers.insert(PEER_PROXIED, HeaderValue::from_static("true"));
+    }
+    Ok(())
+}
+
+/// Origin form, HTTP/1.1, and the host that the client named.
+fn set_target(head: &mut Parts) {
+    if !head.headers.contains_key(HOST)
+        && let Some(authority) = head.uri.authority()
+        && let Ok(host) = HeaderValue::from_str(authority.as_str())
+    {
+        head.headers.insert(HOST, host);
+    }
+    if head.uri.authority().is_some() {
+        head.uri = match head.uri.path_and_query() {
+            Some(target) => Uri::from(target.clone()),
+            None => Uri::from_static("/"),
+        };
+    }
+    head.version = Version::HTTP_11;
+    // What the connection put beside the request stays on this hop.
+    head.extensions.clear();
+}
+
+/// The one function that writes identity: everything claimed goes first.
+fn set_identity(headers: &mut HeaderMap, caller: &Caller, names: &IdentityHeaderNames) -> Result<(), authn::Error> {
+    identity_headers::strip(headers, names);
+    match caller.kind() {
+        CallerKind::User(user) => {
+            headers.remove(AUTHORIZATION);
+            identity_headers::set(headers, names, user)
+        }
+        CallerKind::Bearer | CallerKind::Anonymous => Ok(()),
+    }
+}
+
+/// The client's address joins the list; what an untrusted client claimed of earlier hops goes.
+fn set_forwarded_for(headers: &mut HeaderMap, caller: &Caller, client: SocketAddr) {
+    let mut hops = String::new();
+    if caller.is_front_proxy() {
+        for earlier in headers.get_all(X_FORWARDED_FOR) {
+            if let Ok(earlier) = earlier.to_str() {
+                hops.push_str(earlier);
+                hops.push_str(", ");
+            }
+        }
+    } else {
+        for name in FORWARDED {
+            headers.remove(name);
+        }
+    }
+    hops.push_str(&client.ip().to_canonical().to_string());
+    if let Ok(value) = HeaderValue::from_str(&hops) {
+        headers.insert(X_FORWARDED_FOR, value);
+    }
+}
+
+/// The options named in every `Connection` line.
+pub(super) fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|option| !option.is_empty())
+}
+
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> =
+        connection_options(headers).filter_map(|option| option.parse().ok()).filter(|name| *name != HOST).collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+    let trailers = headers.get_all(TE).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"trailers"));
+    headers.remove(TE);
+    if trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
+}
+
+/// Removes what belongs to the connection to the server; a 101 keeps the two headers that make it one.
+pub(super) fn clean_response(response: &mut Response<StreamedBody>) {
+    let switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let upgrade = response.headers().get(UPGRADE).cloned().filter(|_| switched);
+    remove_hop_by_hop(response.headers_mut());
+    if let Some(upgrade) = upgrade {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        response.headers_mut().insert(UPGRADE, upgrade);
+    }
+    *response.version_mut() = Version::HTTP_11;
+    response.extensions_mut().clear();
+}
+
+/// Length of `404 page not found` with its line end.
+const NOT_FOUND_BYTES: &[u8] = b"19";
+
+/// Whether this is the plain-text 404 of a path that the server does not have, as against a Status about an object.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/server/mux/pathrecorder.go> (`http.NotFound`)
+#[must_use]
+pub fn is_plain_not_found<B>(response: &Response<B>) -> bool {
+    let is = |name: HeaderName, bytes: &[u8]| response.headers().get(name).is_some_and(|value| value.as_bytes() == bytes);
+    response.status() == StatusCode::NOT_FOUND
+        && is(CONTENT_TYPE, b"text/plain; charset=utf-8")
+        && is(CONTENT_LENGTH, NOT_FOUND_BYTES)
+}

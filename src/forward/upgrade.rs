@@ -1,0 +1,94 @@
+//! Upgrades: exec, attach, port-forward and every WebSocket, on HTTP/1.1 connections of their own.
+//!
+//! A tunnel begins only after a 101 that names the protocol that was asked for; until then, and after any other answer,
+//! nothing is passed through raw.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http::header::{CONNECTION, UPGRADE};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+
+use super::body::{RequestBody, StreamedBody};
+use super::headers::connection_options;
+use super::pool::{Error, Pool, SendError};
+
+/// Protocols that kube-apiserver speaks after an upgrade; any other `Upgrade` is not one.
+const PROTOCOLS: [&str; 2] = ["websocket", "SPDY/3.1"];
+
+/// A client's wish to switch protocols, taken out of its request.
+pub struct Upgrade {
+    protocol: HeaderValue,
+    client: OnUpgrade,
+}
+
+impl Upgrade {
+    /// Takes the upgrade out of a request that asks for one: HTTP/1.1, `Connection` naming `upgrade`, and exactly one
+    /// `Upgrade` with a known protocol.
+    pub(super) fn take(request: &mut Request<Incoming>) -> Option<Self> {
+        if request.version() != Version::HTTP_11 || !is_asked_for(request.headers()) {
+            return None;
+        }
+        let mut values = request.headers().get_all(UPGRADE).iter();
+        let protocol = values.next()?.clone();
+        if values.next().is_some() || !PROTOCOLS.iter().any(|known| is_same(&protocol, known.as_bytes())) {
+            return None;
+        }
+        Some(Self { protocol, client: hyper::upgrade::on(request) })
+    }
+
+    /// Writes the two headers that ask the server for the upgrade, the protocol spelled as the client spelled it.
+    pub(super) fn set_headers(&self, headers: &mut HeaderMap) {
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, self.protocol.clone());
+    }
+}
+
+fn is_asked_for(headers: &HeaderMap) -> bool {
+    connection_options(headers).any(|option| option.eq_ignore_ascii_case("upgrade"))
+}
+
+fn is_same(value: &HeaderValue, protocol: &[u8]) -> bool {
+    value.as_bytes().eq_ignore_ascii_case(protocol)
+}
+
+/// Sends an upgrade request on a new connection; after a 101 the tunnel runs by itself.
+pub(super) async fn send(
+    pool: &Arc<Pool>,
+    address: SocketAddr,
+    request: Request<RequestBody>,
+    upgrade: Upgrade,
+) -> Result<Response<StreamedBody>, (SendError, Option<Upgrade>)> {
+    let mut sender = match pool.connect(address).await {
+        Ok(sender) => sender,
+        Err(cause) => return Err((SendError::Unsent(Box::new(request), cause), Some(upgrade))),
+    };
+    let interrupted = |error| (SendError::Interrupted(error), None);
+    let response = sender.send_request(request).await.map_err(|error| interrupted(Error::Connection(error)))?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        // The connection ends with the answer: it is not pooled, and dropping the sender lets it finish.
+        return Ok(response.map(|incoming| StreamedBody::new(incoming, None)));
+    }
+    let switched = response.headers().get(UPGRADE).is_some_and(|to| is_same(to, upgrade.protocol.as_bytes()));
+    if !switched {
+        return Err(interrupted(Error::UnexpectedProtocol));
+    }
+    Ok(tunnel(response, upgrade.client))
+}
+
+/// Joins the two connections once both heads are out; bytes read past either head belong to the stream.
+fn tunnel(mut response: Response<Incoming>, client: OnUpgrade) -> Response<StreamedBody> {
+    let server = hyper::upgrade::on(&mut response);
+    tokio::spawn(async move {
+        let (Ok(client), Ok(server)) = tokio::join!(client, server) else {
+            return; // One side left before the switch; the other is closed by dropping it.
+        };
+        let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
+        // A tunnel has no answer to put an error into: whichever side failed, both are closed here.
+        let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+    });
+    response.map(|incoming| StreamedBody::new(incoming, None))
+}

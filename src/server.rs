@@ -1,0 +1,176 @@
+//! The whole path of a request: `handle`, read from top to bottom.
+
+mod body;
+mod connection;
+mod error;
+mod listener;
+mod metrics;
+mod reroute;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::header::{ACCEPT, IF_NONE_MATCH};
+use http::request::Parts;
+use http::{HeaderValue, Request, Response};
+use hyper::body::Incoming;
+
+use crate::authn::{Authenticator, Caller};
+use crate::authz::{Authorizer, Verdict};
+use crate::discovery::{self, Form, Layout, Profile};
+use crate::forward::{Destination, Failure, Forwarder, Prepared, StreamedBody, is_plain_not_found};
+use crate::request_info::RequestInfo;
+use crate::routing::{self, Decision, Document, NotFound};
+use crate::view::{ClusterView, ViewReader};
+
+use body::Tracked;
+use connection::Context;
+use error::{Error, Repeatable, Wording};
+pub use listener::{BindError, Listener, Workers};
+pub use metrics::Metrics;
+pub use reroute::Reroutes;
+
+/// What every request on one worker shares.
+pub struct Front {
+    /// Tells who asks.
+    pub authenticator: Arc<Authenticator>,
+    /// Remembers who may read discovery.
+    pub authorizer: Arc<Authorizer>,
+    /// Who serves what, and the merged documents.
+    pub view: ViewReader,
+    /// Sends requests on; this worker's own.
+    pub forwarder: Forwarder,
+    /// Counts requests.
+    pub metrics: Arc<Metrics>,
+    /// Counts and reports what goes to peers; this worker's own.
+    pub reroutes: Reroutes,
+    /// Concurrent streams allowed on one HTTP/2 connection.
+    pub http2_max_streams: u32,
+}
+
+/// An answer on its way: a server's stream, or a document made here.
+enum Answer {
+    Streamed(Response<StreamedBody>),
+    Made(Response<Bytes>),
+}
+
+/// Answers one request, whatever happens.
+async fn handle(front: &Front, context: &Context, request: Request<Incoming>) -> Response<Body> {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let wording = Wording::of(request.headers(), &uri);
+    // What kube-apiserver refuses to understand has no info here; it goes on to be refused in the server's own words.
+    let info = RequestInfo::parse(&method, &uri).ok();
+    let (verb, is_long_running) =
+        info.as_ref().map_or(("", false), |info| (info.verb.as_ref(), info.is_long_running()));
+    let in_flight = front.metrics.begin(verb, is_long_running);
+    let answer = answer(front, context, info.as_ref(), request).await.unwrap_or_else(|error| {
+        error.log();
+        Answer::Made(error.into_response(&wording))
+    });
+    match answer {
+        Answer::Streamed(response) => {
+            in_flight.answered(response.status().as_u16());
+            response.map(|body| Body::new(Tracked::new(body, in_flight)))
+        }
+        Answer::Made(mut response) => {
+            in_flight.answered(response.status().as_u16());
+            error::add_audit_id(&mut response, &wording);
+            response.map(Body::from)
+        }
+    }
+}
+
+/// The path itself: who asks, what for, who serves it, send it there.
+async fn answer(
+    front: &Front,
+    context: &Context,
+    info: Option<&RequestInfo<'_>>,
+    request: Request<Incoming>,
+) -> Result<Answer, Error> {
+    let (head, body) = request.into_parts();
+    let caller = front.authenticator.authenticate(&context.identity, &head)?;
+    let view = front.view.load();
+    let call = Call { front, context, caller: &caller, view: &view, info };
+    let decision = info.map(|info| routing::decide(info, caller.hop(), &view.routes));
+    if let Some(Decision::Discovery(document)) = decision
+        && let Form::AggregatedV2Json { profile: Profile::Merged, layout } =
+            discovery::negotiate(&head.headers, &head.uri)
+        && view.is_ready()
+    {
+        return call.discovery(document, layout, &head).await;
+    }
+    let prepared = front.forwarder.prepare(&caller, context.client, Request::from_parts(head, body))?;
+    match decision {
+        None | Some(Decision::Discovery(_)) => call.to_upstream(prepared, NotFound::Pass).await,
+        Some(Decision::Upstream { not_found, .. }) => call.to_upstream(prepared, not_found).await,
+        Some(Decision::Peer(candidates)) => call.to_peers(candidates, prepared).await,
+        Some(Decision::Unavailable(unavailable)) => Err(Error::Unavailable(unavailable.message())),
+    }
+    .map(Answer::Streamed)
+}
+
+/// One request and what is known about it.
+struct Call<'a> {
+    front: &'a Front,
+    context: &'a Context,
+    caller: &'a Caller,
+    view: &'a ClusterView,
+    info: Option<&'a RequestInfo<'a>>,
+}
+
+impl Call<'_> {
+    /// Answers with a merged document, once the server has allowed this caller to read it.
+    async fn discovery(&self, document: Document, layout: Layout, head: &Parts) -> Result<Answer, Error> {
+        let ask = async {
+            let head = conditional(head, self.view.local_etag(document));
+            let prepared = self.front.forwarder.prepare_bodiless(self.caller, self.context.client, head)?;
+            self.to_upstream(prepared, NotFound::Unavailable).await
+        };
+        match self.front.authorizer.reader(self.caller, head, ask).await? {
+            Verdict::Allowed(reader) => {
+                let rendered = self.view.merged(document);
+                Ok(Answer::Made(discovery::serve(&reader, rendered, layout, &head.headers)))
+            }
+            Verdict::Refused(answer) => Ok(Answer::Streamed(answer)),
+        }
+    }
+
+    /// Sends to the co-located server; while it is down, to a peer that can answer in its place.
+    ///
+    /// Safety of retry: a peer is tried only after [`Failure::Unsent`].
+    async fn to_upstream(&self, prepared: Prepared, not_found: NotFound) -> Result<Response<StreamedBody>, Error> {
+        let repeatable = Repeatable::from(prepared.head().method());
+        match self.front.forwarder.send(self.caller, Destination::Upstream, prepared).await {
+            Ok(response) if not_found == NotFound::Unavailable && is_plain_not_found(&response) => {
+                Err(Error::Unavailable("it is not known yet which server serves this resource"))
+            }
+            Ok(response) => Ok(response),
+            Err(Failure::Unsent(prepared, cause)) => self.instead_of_upstream(*prepared, cause).await,
+            Err(Failure::Interrupted(cause)) => Err(Error::Interrupted(cause, repeatable)),
+        }
+    }
+
+    async fn instead_of_upstream(
+        &self,
+        prepared: Prepared,
+        cause: crate::forward::Unsent,
+    ) -> Result<Response<StreamedBody>, Error> {
+        let candidates = self.info.and_then(|info| routing::stand_ins(info, self.caller.hop(), &self.view.routes));
+        match candidates {
+            Some(candidates) => self.to_peers(candidates, prepared).await,
+            None => Err(Error::UpstreamUnreachable(cause)),
+        }
+    }
+}
+
+/// The client's own request for a document, asking for the local view and for it only if it has changed.
+fn conditional(head: &Parts, etag: Option<&HeaderValue>) -> Parts {
+    let mut head = head.clone();
+    head.headers.insert(ACCEPT, HeaderValue::from_static(discovery::ACCEPT_LOCAL));
+    head.headers.remove(IF_NONE_MATCH);
+    if let Some(etag) = etag {
+        head.headers.insert(IF_NONE_MATCH, etag.clone());
+    }
+    head
+}

@@ -1,0 +1,136 @@
+//! One client connection: TLS, then HTTP/2 or HTTP/1.1, until it ends or the front drains.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::{Front, handle};
+use crate::drain;
+use crate::tls::Acceptor;
+
+/// Time for a TLS handshake; Go gives it the header read timeout, 32 s, which an attacker can hold for nothing.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time between the end of one HTTP/1.1 request and the head of the next; kube-apiserver's idle timeout.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/server/secure_serving.go> (`IdleTimeout`)
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// As Go's listener sets it for kube-apiserver.
+const TCP_KEEPALIVE: Duration = Duration::from_secs(180);
+
+/// Bytes of a request head, as Go's default.
+/// Source: <https://pkg.go.dev/net/http#DefaultMaxHeaderBytes>
+const MAX_HEADER_BYTES: u32 = 1024 * 1024;
+
+/// Lines of a request head: hundreds of groups asserted by a front proxy fit, and the parser's table stays small.
+const MAX_HEADERS: usize = 1000;
+
+/// HTTP/2 frame and stream window. Source: as [`IDLE_TIMEOUT`] (`resourceBody99Percentile`).
+const HTTP2_WINDOW_BYTES: u32 = 256 * 1024;
+
+/// What a request needs to know of its connection.
+pub struct Context {
+    /// The client's address.
+    pub client: SocketAddr,
+    /// What its certificate says, judged once.
+    pub identity: crate::authn::Connection,
+}
+
+/// Serves a connection to its end.
+pub(super) async fn serve(
+    front: Arc<Front>,
+    acceptor: Arc<Acceptor>,
+    stream: std::net::TcpStream,
+    client: SocketAddr,
+    drain: drain::Watcher,
+) {
+    let Ok(stream) = TcpStream::from_std(stream) else { return };
+    let _ = stream.set_nodelay(true); // Without it the connection works, only slower.
+    let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(TCP_KEEPALIVE));
+    let config = acceptor.current();
+    let accepted = tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await;
+    let stream = match accepted {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%client, %error, "TLS handshake failed"),
+        Err(_) => return tracing::debug!(%client, "TLS handshake timed out"),
+    };
+    let (_, session) = stream.get_ref();
+    let is_http2 = session.alpn_protocol() == Some(b"h2");
+    let identity = front.authenticator.judge(session.peer_certificates().unwrap_or_default());
+    let context = Arc::new(Context { client, identity });
+    let ended = if is_http2 {
+        serve_http2(front, context, stream, drain).await
+    } else {
+        serve_http1(front, context, stream, drain).await
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%client, %error, "connection ended");
+    }
+}
+
+async fn serve_http2(
+    front: Arc<Front>,
+    context: Arc<Context>,
+    stream: TlsStream<TcpStream>,
+    mut drain: drain::Watcher,
+) -> Result<(), hyper::Error> {
+    let streams = front.http2_max_streams;
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(streams)
+        .max_frame_size(HTTP2_WINDOW_BYTES)
+        .initial_stream_window_size(HTTP2_WINDOW_BYTES)
+        .initial_connection_window_size(HTTP2_WINDOW_BYTES.saturating_mul(streams))
+        .max_header_list_size(MAX_HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), service_fn(move |request| answer(&front, &context, request)));
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return ended,
+        () = drain.draining() => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await
+}
+
+async fn serve_http1(
+    front: Arc<Front>,
+    context: Arc<Context>,
+    stream: TlsStream<TcpStream>,
+    mut drain: drain::Watcher,
+) -> Result<(), hyper::Error> {
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE_TIMEOUT)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEADER_BYTES as usize)
+        .title_case_headers(true) // As Go writes them.
+        .serve_connection(TokioIo::new(stream), service_fn(move |request| answer(&front, &context, request)))
+        .with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return ended,
+        () = drain.draining() => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await
+}
+
+/// A request always gets a response.
+fn answer(
+    front: &Arc<Front>,
+    context: &Arc<Context>,
+    request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<> {
+    let (front, context) = (Arc::clone(front), Arc::clone(context));
+    async move { Ok(handle(&front, &context, request).await) }
+}

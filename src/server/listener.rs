@@ -1,0 +1,155 @@
+//! The public port: accept, choose a worker, hand the connection over.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+use super::{Front, connection};
+use crate::drain;
+use crate::forward::Forwarder;
+use crate::tls::Acceptor;
+
+/// Pause after an accept that failed for want of descriptors or memory: trying at once would only spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a stopping worker waits for open requests; watches and tunnels end with it.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(10);
+
+/// The port could not be taken.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot listen on {address}: is another program (a kube-apiserver not yet moved to 127.0.0.1?) using it, and does \
+     the address exist on this node?"
+)]
+pub struct BindError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+/// Sockets that clients connect to.
+pub struct Listener {
+    sockets: Vec<TcpListener>,
+}
+
+impl Listener {
+    /// Binds the port on every address.
+    ///
+    /// # Errors
+    /// If one of them cannot be bound.
+    pub async fn bind(addresses: &[IpAddr], port: u16) -> Result<Self, BindError> {
+        let mut sockets = Vec::new();
+        for address in addresses {
+            let address = SocketAddr::new(*address, port);
+            let socket = TcpListener::bind(address).await.map_err(|source| BindError { address, source })?;
+            sockets.push(socket);
+        }
+        Ok(Self { sockets })
+    }
+
+    /// The addresses bound, with the port that was taken where 0 was asked for.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.sockets.iter().filter_map(|socket| socket.local_addr().ok()).collect()
+    }
+
+    /// Accepts until the drain starts, then closes the sockets.
+    pub fn run(self, workers: &Arc<Workers>, drain: &drain::Watcher) {
+        for socket in self.sockets {
+            tokio::spawn(accept(socket, Arc::clone(workers), drain.clone()));
+        }
+    }
+}
+
+async fn accept(socket: TcpListener, workers: Arc<Workers>, mut drain: drain::Watcher) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = socket.accept() => accepted,
+            () = drain.draining() => return,
+        };
+        match accepted {
+            Ok((stream, client)) => workers.deal(stream, client),
+            Err(error) if is_of_the_connection(&error) => {}
+            Err(error) => {
+                tracing::error!(%error, "cannot accept connections");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// The client gave up before it was accepted: nothing is wrong here.
+fn is_of_the_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// The threads of the data path, one single-threaded runtime each.
+pub struct Workers {
+    workers: Vec<Worker>,
+}
+
+struct Worker {
+    connections: mpsc::UnboundedSender<(std::net::TcpStream, SocketAddr)>,
+    open: Arc<AtomicUsize>,
+}
+
+impl Workers {
+    /// Starts a worker for each front.
+    ///
+    /// # Errors
+    /// If a thread or its runtime cannot be made.
+    pub fn start(fronts: Vec<Front>, acceptor: &Arc<Acceptor>, drain: &drain::Watcher) -> io::Result<Arc<Self>> {
+        let mut workers = Vec::new();
+        for (number, front) in fronts.into_iter().enumerate() {
+            let (connections, receiver) = mpsc::unbounded_channel();
+            let open = Arc::new(AtomicUsize::new(0));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let run = run(front, Arc::clone(acceptor), receiver, Arc::clone(&open), drain.clone());
+            std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || runtime.block_on(run))?;
+            workers.push(Worker { connections, open });
+        }
+        Ok(Arc::new(Self { workers }))
+    }
+
+    /// Gives a connection to the worker with the fewest open ones.
+    fn deal(&self, stream: TcpStream, client: SocketAddr) {
+        let Some(worker) = self.workers.iter().min_by_key(|worker| worker.open.load(Ordering::Relaxed)) else { return };
+        let Ok(stream) = stream.into_std() else { return };
+        worker.open.fetch_add(1, Ordering::Relaxed);
+        // A worker that has stopped takes nothing; dropping the connection tells the client.
+        let _ = worker.connections.send((stream, client));
+    }
+}
+
+async fn run(
+    front: Front,
+    acceptor: Arc<Acceptor>,
+    mut connections: mpsc::UnboundedReceiver<(std::net::TcpStream, SocketAddr)>,
+    open: Arc<AtomicUsize>,
+    mut drain: drain::Watcher,
+) {
+    let front = Arc::new(front);
+    let mut prune = tokio::time::interval(Forwarder::PRUNE_INTERVAL);
+    let mut tasks = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            Some((stream, client)) = connections.recv() => {
+                let one = connection::serve(Arc::clone(&front), Arc::clone(&acceptor), stream, client, drain.clone());
+                let open = Arc::clone(&open);
+                tasks.spawn(async move {
+                    one.await;
+                    open.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+            Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
+            _ = prune.tick() => front.forwarder.prune(),
+            () = drain.draining() => break,
+        }
+    }
+    let _ = tokio::time::timeout(DRAIN_DEADLINE, async { while tasks.join_next().await.is_some() {} }).await;
+}
