@@ -16,9 +16,10 @@ use http::request::Parts;
 use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 
+use crate::apimachinery::status::Pretty;
 use crate::authn::{Authenticator, Caller};
 use crate::authz::{Authorizer, Verdict};
-use crate::discovery::{self, Form, Layout, Profile};
+use crate::discovery::{self, Form, Profile};
 use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, StreamedBody};
 use crate::request_info::RequestInfo;
 use crate::routing::{self, Candidates, Decision, Document, NotFound};
@@ -95,10 +96,10 @@ async fn answer(
     let call = Call { front, context, caller: &caller, view: &view, info };
     let decision = info.map(|info| routing::decide(info, caller.hop(), &view.routes));
     if let (Some(Decision::Discovery(document)), Some(documents)) = (&decision, &view.documents)
-        && let Form::AggregatedV2Json { profile: Profile::Merged, layout } =
+        && let Form::AggregatedV2Json { profile: Profile::Merged, pretty } =
             discovery::negotiate(&head.headers, &head.uri)
     {
-        return call.discovery(*document, documents, layout, &head).await;
+        return call.discovery(*document, documents, pretty, &head).await;
     }
     let prepared = front.forwarder.prepare(&caller, context.client, Request::from_parts(head, body))?;
     match decision {
@@ -127,7 +128,7 @@ impl<'v> Call<'v> {
         &self,
         document: Document,
         documents: &Documents,
-        layout: Layout,
+        pretty: Pretty,
         head: &Parts,
     ) -> Result<Answer, Error> {
         let (rendered, etag) = match document {
@@ -140,7 +141,7 @@ impl<'v> Call<'v> {
             self.to_upstream(prepared, NotFound::Unavailable, self.stand_ins()).await
         };
         match self.front.authorizer.reader(self.caller, head, ask).await? {
-            Verdict::Allowed(reader) => Ok(Answer::Made(discovery::serve(&reader, rendered, layout, &head.headers))),
+            Verdict::Allowed(reader) => Ok(Answer::Made(discovery::serve(&reader, rendered, pretty, &head.headers))),
             Verdict::Refused(answer) => Ok(Answer::Streamed(answer)),
         }
     }

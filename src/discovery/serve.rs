@@ -8,6 +8,7 @@ use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYP
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::render::Rendered;
+use crate::authz::Reader;
 use crate::apimachinery::status::Pretty;
 
 /// Type of the v2 JSON form. `profile` is never echoed.
@@ -15,10 +16,10 @@ const CONTENT_TYPE_V2_JSON: &str = "application/json;g=apidiscovery.k8s.io;v=v2;
 
 /// Answers a request for a document: 200 with the body, or 304 if the client has it.
 ///
-/// The caller's right to read the document must have been proven before. What every response carries (`Audit-Id`,
+/// The reader proves that the caller may read the document. What every response carries (`Audit-Id`,
 /// `Date`) is added by the server.
 #[must_use]
-pub fn serve(rendered: &Rendered, pretty: Pretty, request_headers: &HeaderMap) -> Response<Bytes> {
+pub fn serve(_reader: &Reader, rendered: &Rendered, pretty: Pretty, request_headers: &HeaderMap) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     let headers = response.headers_mut();
     headers.insert(ETAG, rendered.etag.clone());
@@ -65,7 +66,7 @@ mod tests {
         for tag in tags {
             headers.append(IF_NONE_MATCH, HeaderValue::from_str(tag).unwrap());
         }
-        serve(&rendered(), pretty, &headers)
+        serve(&Reader::of_test(), &rendered(), pretty, &headers)
     }
 
     fn rendered() -> Rendered {
@@ -123,7 +124,7 @@ mod tests {
         let large = Rendered::new(&serde_json::from_value(list).unwrap());
         let ask = |rendered: &Rendered, encodings: &'static str| {
             let sent = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(encodings))]);
-            serve(rendered, Pretty::No, &sent)
+            serve(&Reader::of_test(), rendered, Pretty::No, &sent)
         };
         let compressed = ask(&large, "br, gzip");
         assert_eq!(Some(compressed.body()), large.json.gzip.as_ref());

@@ -143,6 +143,22 @@ pub fn decide<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -> 
     }
 }
 
+/// Paths that tell of one server and that no other can answer for.
+const OF_ONE_SERVER: [&str; 6] = ["/livez", "/readyz", "/healthz", "/metrics", "/debug", "/logs"];
+
+/// Peers that can answer in place of a local server that cannot be reached, whatever they serve: for requests that are
+/// for no resource and mean the same on every server, such as discovery, `/version` and OpenAPI.
+#[must_use]
+pub fn stand_ins<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -> Option<Candidates<'v>> {
+    let is_below = |root: &str| info.path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if hop == Hop::Last || info.is_resource_request || OF_ONE_SERVER.iter().any(|root| is_below(root)) {
+        return None;
+    }
+    let (key, routes) = table.everything();
+    table.available(routes, None).next()?;
+    Some(Candidates { table, key, routes, verb: None, why: Elsewhere::LocalUnreachable, not_found: NotFound::Pass })
+}
+
 fn non_resource<'v>(info: &RequestInfo<'_>, hop: Hop, table: &RoutingTable) -> Decision<'v> {
     match info.path.as_ref() {
         "/api" if hop == Hop::First && info.method == Method::GET => return Decision::Discovery(Document::Api),

@@ -36,6 +36,8 @@ pub struct PeerRoutes<'i> {
 pub struct RoutingTable {
     groups: HashMap<String, HashMap<String, GroupVersionRoutes>>,
     peers: Vec<PeerState>,
+    /// All peers, for what every server answers; its key is empty, as upstream counts what is for no resource.
+    everything: (GroupVersionResource, Routes),
     local_read: bool,
     local_reachable: bool,
     unheard: bool,
@@ -98,12 +100,18 @@ impl RoutingTable {
         }
         for (index, peer) in peers.iter().enumerate() {
             table.peers.push(PeerState { peer: Arc::clone(&peer.peer), available: peer.available });
+            table.everything.1.peers.push((index, Verbs::default()));
             for served in peer.serves.into_iter().flat_map(ServedResources::iter) {
                 table.routes(&served).peers.push((index, served.verbs));
             }
         }
         table.mark(exclusions);
         table
+    }
+
+    /// All peers, under an empty key.
+    pub(super) fn everything(&self) -> (&GroupVersionResource, &Routes) {
+        (&self.everything.0, &self.everything.1)
     }
 
     /// Whether the local server's documents have been read.

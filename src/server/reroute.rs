@@ -16,7 +16,7 @@ use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
 use crate::forward::{Destination, Failure, Prepared, StreamedBody};
 use crate::metrics::Registry;
-use crate::routing::{Candidates, NotFound};
+use crate::routing::Candidates;
 use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
 
 const REROUTED: &str = "apiserver_rerouted_request_total";
@@ -103,7 +103,7 @@ impl Call<'_> {
                         group = key.group_version.group, version = key.group_version.version, resource = key.resource,
                         peer = peer.hostname, address = %peer.address, why = %candidates.why(), code, "rerouted");
                     reroutes.count(key, code);
-                    return self.found(response, NotFound::Unavailable).await;
+                    return self.found(response, candidates.not_found()).await;
                 }
                 Err(Failure::Unsent(unsent, cause)) => {
                     reroutes.unreachable(peer, key, &cause);

@@ -1,0 +1,72 @@
+//! The real programs, by name and version, and the tools of the machine the harness cannot do without.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::topology::Version;
+
+/// The root of the repository this crate was built from.
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap_or(Path::new(".")).to_path_buf()
+}
+
+/// Builds what is missing of these programs and says where they are, in the same order.
+///
+/// What the builder says is shown as it comes: the first build of a version takes minutes.
+pub(crate) async fn build(wanted: &[(&str, Version)]) -> Result<Vec<PathBuf>> {
+    let names: Vec<String> = wanted.iter().map(|(program, version)| format!("{program}@{version}")).collect();
+    let script = repository().join("e2e/kubernetes/build");
+    let output = tokio::process::Command::new(&script)
+        .args(&names)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .with_context(|| format!("run {}", script.display()))?;
+    ensure!(output.status.success(), "{} {} failed: {}", script.display(), names.join(" "), output.status);
+    let text = String::from_utf8(output.stdout).context("read what the builder printed")?;
+    let paths: Vec<PathBuf> =
+        text.lines().filter_map(|line| line.split_once(' ')).map(|(_, path)| path.into()).collect();
+    ensure!(paths.len() == names.len(), "the builder answered {} of {} programs: {text}", paths.len(), names.len());
+    Ok(paths)
+}
+
+/// Fails with the command that installs what is missing.
+pub(crate) fn require_tools() -> Result<()> {
+    for (tool, package) in [("unshare", "util-linux"), ("hostname", "hostname"), ("bash", "bash")] {
+        if !is_on_path(tool) {
+            bail!("{tool} is not installed; install it with: apt-get install {package}");
+        }
+    }
+    Ok(())
+}
+
+fn is_on_path(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(tool).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repository_holds_this_crate() {
+        assert!(repository().join("e2e/harness/Cargo.toml").is_file());
+    }
+
+    #[test]
+    fn tools_are_looked_up_on_the_path() {
+        assert!(is_on_path("sh"));
+        assert!(!is_on_path("no-such-tool"));
+    }
+
+    #[tokio::test]
+    async fn unknown_program_is_an_error() {
+        let error = build(&[("kube-nothing", Version { major: 1, minor: 37, patch: 2 })]).await.unwrap_err();
+        assert!(format!("{error:#}").contains("kube-nothing@1.37.2"), "{error:#}");
+    }
+}
