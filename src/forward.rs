@@ -28,8 +28,8 @@ use crate::tls::Connector;
 pub use body::{RequestBody, StreamedBody};
 pub use headers::Mark;
 pub use not_found::{Denial, denial};
-pub use pool::{Error, Unsent};
 use pool::Pool;
+pub use pool::{Error, Unsent};
 pub use upgrade::Upgrade;
 
 /// How to reach the upstream and the peers, with and without the front-proxy certificate.

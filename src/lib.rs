@@ -168,12 +168,17 @@ mod import_rules {
         relative.components().next().unwrap().as_os_str().to_string_lossy().into_owned()
     }
 
-    /// Every `crate::room` that the text names, in `use` lines and in paths.
+    /// Every room that the text names, as `crate::room` or in `crate::{one, other::Thing}`.
     fn imports(text: &str) -> Vec<String> {
-        text.lines()
-            .filter(|line| !line.trim_start().starts_with("//"))
-            .flat_map(|line| line.split("crate::").skip(1))
-            .map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
-            .collect()
+        let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        code.split("crate::").skip(1).flat_map(rooms_named).collect()
+    }
+
+    fn rooms_named(rest: &str) -> Vec<String> {
+        let word = |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        match rest.strip_prefix('{').and_then(|list| list.split_once("};")) {
+            Some((list, _)) => list.split(',').map(word).filter(|room: &String| !room.is_empty()).collect(),
+            None => vec![word(rest)],
+        }
     }
 }

@@ -4,10 +4,10 @@ use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
 
+use peerfront::app;
 use peerfront::cli::{self, Command};
 use peerfront::settings::{Flags, Settings};
 use peerfront::telemetry::Chain;
-use peerfront::app;
 
 /// Exit code of a start that failed. Bad input has [`cli::EXIT_USAGE`].
 const FAILED: u8 = 1;

@@ -27,7 +27,8 @@ fn main() -> ExitCode {
         rerouting::resources_that_only_a_peer_serves_are_listed_through_every_node,
         rerouting::without_peerfront_the_same_requests_fail,
     ];
-    let runtime = Arc::new(tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = Arc::new(runtime.expect("a runtime"));
     if arguments.list {
         return libtest_mimic::run(&arguments, tests.iter().map(|(name, _)| Trial::test(*name, || Ok(()))).collect())
             .exit_code();
@@ -41,21 +42,19 @@ fn main() -> ExitCode {
     };
     let trials = tests.map(|(name, test)| {
         let (runtime, cluster) = (Arc::clone(&runtime), Arc::clone(&cluster));
-        Trial::test(name, move || {
-            runtime.block_on(test(&cluster)).map_err(|error| Failed::from(format!("{error:#}")))
-        })
+        Trial::test(name, move || runtime.block_on(test(&cluster)).map_err(|error| Failed::from(format!("{error:#}"))))
     });
     let conclusion = libtest_mimic::run(&arguments, trials.into());
-    if let Some(cluster) = Arc::into_inner(cluster) {
-        if let Err(error) = runtime.block_on(cluster.stop()) {
-            eprintln!("the cluster does not stop: {error:#}");
-            return ExitCode::FAILURE;
-        }
+    if let Some(cluster) = Arc::into_inner(cluster)
+        && let Err(error) = runtime.block_on(cluster.stop())
+    {
+        eprintln!("the cluster does not stop: {error:#}");
+        return ExitCode::FAILURE;
     }
     conclusion.exit_code()
 }
 
 async fn start() -> Result<Cluster> {
-    let topology = Topology::load(&std::env::var("TRY").unwrap_or("mixed".into()))?;
+    let topology = Topology::load("mixed")?;
     Cluster::builder(topology).peerfront(env!("CARGO_BIN_EXE_peerfront")).show_progress().start().await
 }

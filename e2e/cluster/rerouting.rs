@@ -10,7 +10,7 @@ const ELSEWHERE: [(&str, &[&str]); 3] = [
     ("storageversionmigrations", &["node-a", "node-b"]),
 ];
 
-pub async fn resources_that_only_a_peer_serves_are_listed_through_every_node(cluster: &Cluster) -> Result<()> {
+pub(crate) async fn resources_that_only_a_peer_serves_are_listed_through_every_node(cluster: &Cluster) -> Result<()> {
     for (resource, nodes) in ELSEWHERE {
         for node in nodes {
             let output = cluster.kubectl(node).run(&["get", resource]).await?;
@@ -20,7 +20,7 @@ pub async fn resources_that_only_a_peer_serves_are_listed_through_every_node(clu
     Ok(())
 }
 
-pub async fn without_peerfront_the_same_requests_fail(cluster: &Cluster) -> Result<()> {
+pub(crate) async fn without_peerfront_the_same_requests_fail(cluster: &Cluster) -> Result<()> {
     for (resource, nodes) in ELSEWHERE {
         for node in nodes {
             let output = cluster.kubectl_direct(node).run(&["get", resource]).await?;

@@ -10,8 +10,11 @@ pub(super) fn report(view: &ClusterView, is_draining: bool) -> Response {
     let mut lines: Vec<String> = view.readiness.iter().map(line).collect();
     lines.push(format!("[{}]shutdown", if is_draining { '-' } else { '+' }));
     let is_ready = view.is_ready() && !is_draining;
-    let (code, verdict) =
-        if is_ready { (StatusCode::OK, "readyz check passed") } else { (StatusCode::INTERNAL_SERVER_ERROR, "readyz check failed") };
+    let (code, verdict) = if is_ready {
+        (StatusCode::OK, "readyz check passed")
+    } else {
+        (StatusCode::INTERNAL_SERVER_ERROR, "readyz check failed")
+    };
     lines.push(verdict.to_owned());
     (code, lines.join("\n") + "\n").into_response()
 }

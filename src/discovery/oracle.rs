@@ -167,7 +167,12 @@ fn compare(folder: &Path, list: &ApiGroupDiscoveryList) {
     assert_eq!(String::from_utf8_lossy(&rendered.pretty.plain), text("pretty.body"), "{}", folder.display());
     for (encodings, head) in [("", "merged.head"), ("gzip", "gzip.head")] {
         let sent = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(encodings))]);
-        assert_eq!(head_of(&serve(&crate::authz::Reader::of_test(), &rendered, Pretty::No, &sent)), text(head), "{}", folder.display());
+        assert_eq!(
+            head_of(&serve(&crate::authz::Reader::of_test(), &rendered, Pretty::No, &sent)),
+            text(head),
+            "{}",
+            folder.display()
+        );
     }
 }
 

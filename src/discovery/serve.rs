@@ -8,8 +8,8 @@ use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYP
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::render::Rendered;
-use crate::authz::Reader;
 use crate::apimachinery::status::Pretty;
+use crate::authz::Reader;
 
 /// Type of the v2 JSON form. `profile` is never echoed.
 const CONTENT_TYPE_V2_JSON: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

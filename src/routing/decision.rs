@@ -150,7 +150,8 @@ const OF_ONE_SERVER: [&str; 6] = ["/livez", "/readyz", "/healthz", "/metrics", "
 /// for no resource and mean the same on every server, such as discovery, `/version` and OpenAPI.
 #[must_use]
 pub fn stand_ins<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -> Option<Candidates<'v>> {
-    let is_below = |root: &str| info.path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_below =
+        |root: &str| info.path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     if hop == Hop::Last || info.is_resource_request || OF_ONE_SERVER.iter().any(|root| is_below(root)) {
         return None;
     }

@@ -12,9 +12,8 @@ const DURATION: &str = "peerfront_request_duration_seconds";
 const IN_FLIGHT: &str = "peerfront_current_inflight_requests";
 
 /// Kubernetes verbs that are told apart; everything else counts as the last one.
-const VERBS: [&str; 11] = [
-    "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "proxy", "post", "other",
-];
+const VERBS: [&str; 11] =
+    ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "proxy", "post", "other"];
 
 /// HTTP codes 100 to 599.
 const FIRST_CODE: u16 = 100;
@@ -42,7 +41,10 @@ impl Metrics {
     #[must_use]
     pub fn register(registry: Arc<Registry>) -> Self {
         registry.describe_counter(REQUESTS, "Requests answered, by verb and HTTP code.");
-        registry.describe_histogram(DURATION, "Time from the request head to the end of the answer, long-running ones left out.");
+        registry.describe_histogram(
+            DURATION,
+            "Time from the request head to the end of the answer, long-running ones left out.",
+        );
         registry.describe_gauge(IN_FLIGHT, "Requests being answered now.");
         let verbs = VERBS.iter().map(|name| Verb::register(&registry, name)).collect();
         let short = registry.gauge(IN_FLIGHT, &[("request_kind", "short")]);

@@ -72,11 +72,7 @@ impl Reroutes {
     }
 }
 
-fn labels<'a>(
-    name: &'static str,
-    value: &'a str,
-    gvr: &'a GroupVersionResource,
-) -> [(&'static str, &'a str); 4] {
+fn labels<'a>(name: &'static str, value: &'a str, gvr: &'a GroupVersionResource) -> [(&'static str, &'a str); 4] {
     let GroupVersionResource { group_version, resource } = gvr;
     [(name, value), ("group", &group_version.group), ("version", &group_version.version), ("resource", resource)]
 }
