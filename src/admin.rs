@@ -52,10 +52,10 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
     TcpListener::bind(address).await.map_err(|source| BindError { address, source })
 }
 
-/// Serves until the drain has ended everything else.
-pub async fn run(listener: TcpListener, admin: Admin) {
+/// Serves until `finished`, when everything else has ended.
+pub async fn run(listener: TcpListener, admin: Admin, mut finished: drain::Watcher) {
     let registry = Arc::clone(&admin.registry);
-    tokio::spawn(async move {
+    let upkeep = tokio::spawn(async move {
         let mut tick = tokio::time::interval(METRICS_UPKEEP);
         loop {
             tick.tick().await;
@@ -67,9 +67,11 @@ pub async fn run(listener: TcpListener, admin: Admin) {
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .with_state(Arc::new(admin));
-    if let Err(error) = axum::serve(listener, router).await {
-        tracing::error!(%error, "admin listener ended");
+    tokio::select! {
+        ended = axum::serve(listener, router) => tracing::error!(?ended, "admin listener ended"),
+        () = finished.draining() => {}
     }
+    upkeep.abort();
 }
 
 async fn readyz(State(admin): State<Arc<Admin>>) -> Response {

@@ -2,22 +2,30 @@
 
 use std::error::Error;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
+use crate::apimachinery::peer::Peer;
+use crate::apimachinery::server_id::ServerId;
 use crate::authn::Authenticator;
 use crate::authz::Authorizer;
 use crate::forward::{Connectors, Forwarder, Mark};
 use crate::metrics::Registry;
+use crate::peers::Controller;
 use crate::server::{Front, Listener, Metrics, Reroutes, Workers};
-use crate::settings::{LogFormat, Peering, Settings};
+use crate::settings::{LogFormat, Peering, Settings, StaticPeer, UpstreamSettings};
 use crate::tls::{Acceptor, Connector};
-use crate::{admin, drain, peers, telemetry, view};
+use crate::view::ViewReader;
+use crate::{admin, drain, peers, telemetry};
 
 /// Name that every kube-apiserver's certificate carries and that peers must prove.
 /// Source: <https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controlplane/apiserver/peer.go>
 const PEER_SERVER_NAME: &str = "kubernetes.default.svc";
+
+/// What is spoken with upstream and peers; `forward` says why.
+const PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
 
 /// Reports of failed connects that may wait; more are dropped, since one is as good as ten.
 const FAILED_CONNECTS: usize = 64;
@@ -57,6 +65,10 @@ pub fn serve(settings: &Settings) -> Result<(), BoxError> {
         LogFormat::Json => telemetry::Format::Json,
     };
     telemetry::install(format, &settings.logging.filter)?;
+    for warning in &settings.warnings {
+        tracing::warn!("{warning}");
+    }
+    tracing::info!("effective settings:\n{settings}");
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONTROL_THREADS)
         .thread_name("control")
@@ -77,4 +89,116 @@ pub fn serve(settings: &Settings) -> Result<(), BoxError> {
 
 fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Starts a front on the current runtime, with so many workers.
+///
+/// # Errors
+/// If a file cannot be used or a port cannot be taken.
+pub async fn start(settings: &Settings, workers: usize) -> Result<Bound, BoxError> {
+    let registry = Arc::new(Registry::new());
+    let acceptor = Arc::new(Acceptor::load(&settings.serving, &settings.authentication)?);
+    let authenticator = Arc::new(Authenticator::load(&settings.authentication, &registry)?);
+    let connectors = connectors(settings)?;
+    let listener = Listener::bind(&settings.serving.bind_addresses, settings.serving.secure_port).await?;
+    let admin_listener = admin::bind(settings.admin_bind_address).await?;
+    let (addresses, admin_address) = (listener.addresses(), admin_listener.local_addr()?);
+
+    let (trigger, drain) = drain::channel();
+    let (finished, control_drain) = drain::channel();
+    let (failed_connects, failed) = mpsc::channel(FAILED_CONNECTS);
+    let view = control_loops(settings, &connectors, &registry, failed, &control_drain);
+    tokio::spawn(follow_version(view.clone(), Arc::clone(&authenticator)));
+
+    let metrics = Arc::new(Metrics::register(Arc::clone(&registry)));
+    let authorizer = Arc::new(Authorizer::default());
+    let names = Arc::new(settings.authentication.identity_headers.clone());
+    let mark = if matches!(settings.peering, Peering::On(_)) { Mark::Set } else { Mark::Unset };
+    let front = || Front {
+        authenticator: Arc::clone(&authenticator),
+        authorizer: Arc::clone(&authorizer),
+        view: view.clone(),
+        forwarder: Forwarder::new(settings.upstream.address, Arc::clone(&names), mark, &connectors),
+        metrics: Arc::clone(&metrics),
+        reroutes: Reroutes::register(Arc::clone(&registry), failed_connects.clone()),
+        http2_max_streams: settings.serving.http2_max_streams_per_connection,
+    };
+    let workers = Workers::start((0..workers).map(|_| front()).collect(), &acceptor, &drain)?;
+    listener.run(&workers, &drain);
+    tokio::spawn(admin::run(admin_listener, admin::Admin { registry, view, drain: drain.clone() }, control_drain));
+    for address in &addresses {
+        tracing::info!(%address, upstream = %settings.upstream.address, admin = %admin_address, "listening");
+    }
+    Ok(Bound { addresses, admin_address, trigger, finished })
+}
+
+fn connectors(settings: &Settings) -> Result<Connectors, BoxError> {
+    let UpstreamSettings { ca_file, server_name, .. } = &settings.upstream;
+    let identity = Some(&settings.proxy_client);
+    let load = |ca: &Path, identity, name: &str| Connector::load(ca, identity, name, PROTOCOLS).map(Arc::new);
+    let (peer_identified, peer_plain) = match &settings.peering {
+        Peering::Off(_) => (None, None),
+        Peering::On(peering) => {
+            let identified = load(&peering.ca_file, identity, PEER_SERVER_NAME)?;
+            (Some(identified), Some(load(&peering.ca_file, None, PEER_SERVER_NAME)?))
+        }
+    };
+    Ok(Connectors {
+        upstream_identified: load(ca_file, identity, server_name)?,
+        upstream_plain: load(ca_file, None, server_name)?,
+        peer_identified,
+        peer_plain,
+    })
+}
+
+/// Starts the loops that read every server and keep the view.
+fn control_loops(
+    settings: &Settings,
+    connectors: &Connectors,
+    registry: &Arc<Registry>,
+    failed_connects: mpsc::Receiver<ServerId>,
+    drain: &drain::Watcher,
+) -> ViewReader {
+    let (peering, known) = match (&settings.peering, &connectors.peer_identified) {
+        (Peering::On(peering), Some(connector)) => {
+            let known = peering.static_peers.iter().map(peer).map(Arc::new).collect();
+            (peers::Peering::On(Arc::clone(connector)), known)
+        }
+        (Peering::Off(reason), _) => (peers::Peering::Off(reason.clone()), Vec::new()),
+        (Peering::On(_), None) => (peers::Peering::Off("peers cannot be connected to".to_owned()), Vec::new()),
+    };
+    let (_, peers) = watch::channel(known); // A static list: its sender has nothing more to say.
+    let (controller, view) = Controller::new(peers::Setup {
+        hostname: settings.hostname.clone(),
+        upstream_address: settings.upstream.address,
+        upstream: Arc::clone(&connectors.upstream_identified),
+        peering,
+        peers,
+        identity_headers: settings.authentication.identity_headers.clone(),
+        failed_connects,
+        intervals: peers::Intervals::default(),
+        registry: Arc::clone(registry),
+    });
+    tokio::spawn(controller.run(drain.clone()));
+    view
+}
+
+fn peer(configured: &StaticPeer) -> Peer {
+    let StaticPeer { hostname, address, kind } = configured.clone();
+    Peer { id: ServerId::from_hostname(&hostname), hostname, address, kind }
+}
+
+/// Certificates are read as the co-located version reads them, so a new version is told to the authenticator.
+async fn follow_version(mut view: ViewReader, authenticator: Arc<Authenticator>) {
+    let mut known = None;
+    loop {
+        let minor = view.load().local.version.as_ref().map(|version| version.minor);
+        if let Some(minor) = minor.filter(|minor| known != Some(*minor)) {
+            authenticator.set_compatibility(minor);
+            known = Some(minor);
+        }
+        if !view.changed().await {
+            return;
+        }
+    }
 }

@@ -9,6 +9,7 @@
 
 mod body;
 mod headers;
+mod not_found;
 mod pool;
 mod upgrade;
 
@@ -25,7 +26,8 @@ use crate::settings::IdentityHeaderNames;
 use crate::tls::Connector;
 
 pub use body::{RequestBody, StreamedBody};
-pub use headers::{Mark, is_plain_not_found};
+pub use headers::Mark;
+pub use not_found::{Denial, denial};
 pub use pool::{Error, Unsent};
 use pool::Pool;
 pub use upgrade::Upgrade;

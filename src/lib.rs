@@ -46,22 +46,33 @@
 
 // Callers first: the mod lines are in reading order.
 pub mod cli;
+pub mod app;
 pub mod settings;
 
 // Words: no I/O, no async.
 pub mod apimachinery;
 
 // The data path, in the order a request meets it.
+pub mod server;
 pub mod tls;
 pub mod authn;
+pub mod authz;
+pub mod request_info;
+pub mod routing;
+pub mod forward;
 
 // Documents peerfront answers itself: functions of their inputs.
 pub mod discovery;
+pub mod view;
+
+// Control loops: the only writers of the view.
+pub mod peers;
 
 // Running it.
 pub mod metrics;
 pub mod telemetry;
 pub mod drain;
+pub mod admin;
 
 // For tests only.
 #[cfg(feature = "testing")]

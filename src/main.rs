@@ -1,2 +1,42 @@
-//! x
-fn main() {}
+//! Reads the command line, runs what it asks for, chooses the exit code.
+
+use std::error::Error;
+use std::io::Write;
+use std::process::ExitCode;
+
+use peerfront::cli::{self, Command};
+use peerfront::settings::{Flags, Settings};
+use peerfront::telemetry::Chain;
+use peerfront::app;
+
+/// Exit code of a start that failed. Bad input has [`cli::EXIT_USAGE`].
+const FAILED: u8 = 1;
+
+fn main() -> ExitCode {
+    match cli::parse(std::env::args_os()) {
+        Ok(Command::Serve(flags)) => serve(&flags),
+        Ok(Command::Version) => {
+            let _ = writeln!(std::io::stdout(), "{}", cli::VERSION);
+            ExitCode::SUCCESS
+        }
+        Err(error) => say(error.exit_code(), &error.to_string()),
+    }
+}
+
+fn serve(flags: &Flags) -> ExitCode {
+    let settings = match Settings::load(flags, std::env::vars_os(), &gethostname::gethostname()) {
+        Ok(settings) => settings,
+        Err(error) => return say(cli::EXIT_USAGE, &format!("peerfront: {}", Chain(&error))),
+    };
+    match app::serve(&settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => say(FAILED, &format!("peerfront: cannot start: {}", Chain(error.as_ref() as &dyn Error))),
+    }
+}
+
+/// Help and versions go to standard output, what is wrong to standard error.
+fn say(code: u8, text: &str) -> ExitCode {
+    // A closed terminal is no reason for another exit code.
+    let _ = if code == 0 { writeln!(std::io::stdout(), "{text}") } else { writeln!(std::io::stderr(), "{text}") };
+    ExitCode::from(code)
+}

@@ -16,13 +16,15 @@ use http::request::Parts;
 use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 
+use crate::apimachinery::status::Pretty;
 use crate::authn::{Authenticator, Caller};
 use crate::authz::{Authorizer, Verdict};
-use crate::discovery::{self, Form, Layout, Profile};
-use crate::forward::{Destination, Failure, Forwarder, Prepared, StreamedBody, is_plain_not_found};
+use crate::discovery::{self, Form, Profile};
+use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, StreamedBody};
 use crate::request_info::RequestInfo;
-use crate::routing::{self, Decision, Document, NotFound};
-use crate::view::{ClusterView, ViewReader};
+use crate::routing::{self, Candidates, Decision, Document, NotFound};
+use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
+use crate::view::{ClusterView, Documents, ViewReader};
 
 use body::Tracked;
 use connection::Context;
@@ -65,7 +67,7 @@ async fn handle(front: &Front, context: &Context, request: Request<Incoming>) ->
         info.as_ref().map_or(("", false), |info| (info.verb.as_ref(), info.is_long_running()));
     let in_flight = front.metrics.begin(verb, is_long_running);
     let answer = answer(front, context, info.as_ref(), request).await.unwrap_or_else(|error| {
-        error.log();
+        tracing::debug!(client = %context.client, error = %Chain(&error), "answered with an error");
         Answer::Made(error.into_response(&wording))
     });
     match answer {
@@ -93,19 +95,20 @@ async fn answer(
     let view = front.view.load();
     let call = Call { front, context, caller: &caller, view: &view, info };
     let decision = info.map(|info| routing::decide(info, caller.hop(), &view.routes));
-    if let Some(Decision::Discovery(document)) = decision
-        && let Form::AggregatedV2Json { profile: Profile::Merged, layout } =
+    if let (Some(Decision::Discovery(document)), Some(documents)) = (&decision, &view.documents)
+        && let Form::AggregatedV2Json { profile: Profile::Merged, pretty } =
             discovery::negotiate(&head.headers, &head.uri)
-        && view.is_ready()
     {
-        return call.discovery(document, layout, &head).await;
+        return call.discovery(*document, documents, pretty, &head).await;
     }
     let prepared = front.forwarder.prepare(&caller, context.client, Request::from_parts(head, body))?;
     match decision {
-        None | Some(Decision::Discovery(_)) => call.to_upstream(prepared, NotFound::Pass).await,
-        Some(Decision::Upstream { not_found, .. }) => call.to_upstream(prepared, not_found).await,
+        None | Some(Decision::Discovery(_)) => call.to_upstream(prepared, NotFound::Pass, call.stand_ins()).await,
+        Some(Decision::Upstream { not_found, otherwise, .. }) => {
+            call.to_upstream(prepared, not_found, otherwise.or_else(|| call.stand_ins())).await
+        }
         Some(Decision::Peer(candidates)) => call.to_peers(candidates, prepared).await,
-        Some(Decision::Unavailable(unavailable)) => Err(Error::Unavailable(unavailable.message())),
+        Some(Decision::Unavailable(_)) => Err(Error::Unavailable("no server that serves this resource can be reached")),
     }
     .map(Answer::Streamed)
 }
@@ -119,19 +122,26 @@ struct Call<'a> {
     info: Option<&'a RequestInfo<'a>>,
 }
 
-impl Call<'_> {
+impl<'v> Call<'v> {
     /// Answers with a merged document, once the server has allowed this caller to read it.
-    async fn discovery(&self, document: Document, layout: Layout, head: &Parts) -> Result<Answer, Error> {
+    async fn discovery(
+        &self,
+        document: Document,
+        documents: &Documents,
+        pretty: Pretty,
+        head: &Parts,
+    ) -> Result<Answer, Error> {
+        let (rendered, etag) = match document {
+            Document::Api => (&documents.api, &self.view.local.api_etag),
+            Document::Apis => (&documents.apis, &self.view.local.apis_etag),
+        };
         let ask = async {
-            let head = conditional(head, self.view.local_etag(document));
+            let head = conditional(head, etag.as_ref());
             let prepared = self.front.forwarder.prepare_bodiless(self.caller, self.context.client, head)?;
-            self.to_upstream(prepared, NotFound::Unavailable).await
+            self.to_upstream(prepared, NotFound::Unavailable, self.stand_ins()).await
         };
         match self.front.authorizer.reader(self.caller, head, ask).await? {
-            Verdict::Allowed(reader) => {
-                let rendered = self.view.merged(document);
-                Ok(Answer::Made(discovery::serve(&reader, rendered, layout, &head.headers)))
-            }
+            Verdict::Allowed(reader) => Ok(Answer::Made(discovery::serve(&reader, rendered, pretty, &head.headers))),
             Verdict::Refused(answer) => Ok(Answer::Streamed(answer)),
         }
     }
@@ -139,27 +149,45 @@ impl Call<'_> {
     /// Sends to the co-located server; while it is down, to a peer that can answer in its place.
     ///
     /// Safety of retry: a peer is tried only after [`Failure::Unsent`].
-    async fn to_upstream(&self, prepared: Prepared, not_found: NotFound) -> Result<Response<StreamedBody>, Error> {
+    async fn to_upstream(
+        &self,
+        prepared: Prepared,
+        not_found: NotFound,
+        stand_ins: Option<Candidates<'_>>,
+    ) -> Result<Response<StreamedBody>, Error> {
         let repeatable = Repeatable::from(prepared.head().method());
         match self.front.forwarder.send(self.caller, Destination::Upstream, prepared).await {
-            Ok(response) if not_found == NotFound::Unavailable && is_plain_not_found(&response) => {
-                Err(Error::Unavailable("it is not known yet which server serves this resource"))
+            Ok(response) => self.found(response, not_found).await,
+            Err(Failure::Unsent(prepared, cause)) => {
+                tracing::warn!(target: MIXED_VERSION_PROXY, cause = %Chain(&cause), "local server cannot be reached");
+                match stand_ins {
+                    Some(candidates) => self.to_peers(candidates, *prepared).await,
+                    None => Err(Error::Unavailable("the local server cannot be reached")),
+                }
             }
-            Ok(response) => Ok(response),
-            Err(Failure::Unsent(prepared, cause)) => self.instead_of_upstream(*prepared, cause).await,
             Err(Failure::Interrupted(cause)) => Err(Error::Interrupted(cause, repeatable)),
         }
     }
 
-    async fn instead_of_upstream(
+    /// Peers that can answer what is the same on every server, such as discovery, in place of the local one.
+    fn stand_ins(&self) -> Option<Candidates<'v>> {
+        self.info.and_then(|info| routing::stand_ins(info, self.caller.hop(), &self.view.routes))
+    }
+
+    /// Passes an answer on, unless it denies what may well exist on a server that has not been heard.
+    async fn found(
         &self,
-        prepared: Prepared,
-        cause: crate::forward::Unsent,
+        response: Response<StreamedBody>,
+        not_found: NotFound,
     ) -> Result<Response<StreamedBody>, Error> {
-        let candidates = self.info.and_then(|info| routing::stand_ins(info, self.caller.hop(), &self.view.routes));
-        match candidates {
-            Some(candidates) => self.to_peers(candidates, prepared).await,
-            None => Err(Error::UpstreamUnreachable(cause)),
+        if not_found == NotFound::Pass {
+            return Ok(response);
+        }
+        match (forward::denial(response).await, not_found) {
+            ((_, Some(Denial::Path)), _) | ((_, Some(Denial::Resource)), NotFound::Unavailable) => {
+                Err(Error::Unavailable("it is not known yet which server serves this resource"))
+            }
+            ((response, _), _) => Ok(response),
         }
     }
 }

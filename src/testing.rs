@@ -3,4 +3,5 @@
 //! Helpers here panic with a reason instead of returning errors: a test has nothing better to do with one.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "only tests use this room")]
 
+pub mod api_server;
 pub mod pki;

@@ -125,15 +125,17 @@ fn is_marked(head: &Parts) -> bool {
 
 /// kube-apiserver takes such settings as well, so peerfront does; but nobody should have them unknowingly.
 fn warn_of_universal_proxies(client: Option<&Authorities>, front_proxy: Option<&FrontProxyTrust>) {
-    if let (Some(client), Some(front_proxy)) = (client, front_proxy)
-        && front_proxy.allowed_names.is_empty()
-        && client.shares_one_with(&front_proxy.authorities)
-    {
+    if every_user_is_a_front_proxy(client, front_proxy) {
         tracing::warn!(
             "every user with a client certificate can pass for anyone: client and request-header CA are the same and no \
              name is required of front proxies; set --requestheader-allowed-names"
         );
     }
+}
+
+fn every_user_is_a_front_proxy(client: Option<&Authorities>, front_proxy: Option<&FrontProxyTrust>) -> bool {
+    let (Some(client), Some(front_proxy)) = (client, front_proxy) else { return false };
+    front_proxy.allowed_names.is_empty() && client.shares_one_with(&front_proxy.authorities)
 }
 
 struct Counters {

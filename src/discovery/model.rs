@@ -24,7 +24,7 @@ pub const SCOPE_CLUSTER: &str = "Cluster";
 pub type Unknown = BTreeMap<String, Value>;
 
 /// Everything one server, or the whole cluster, serves under `/api` or `/apis`, without `kind` and `apiVersion`.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ApiGroupDiscoveryList {
     /// List metadata; empty in practice, but always written.
     #[serde(default, deserialize_with = "null_is_default")]
@@ -38,7 +38,7 @@ pub struct ApiGroupDiscoveryList {
 }
 
 /// One API group; the core group has the empty name.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ApiGroupDiscovery {
     /// Empty in practice.
     #[serde(default, deserialize_with = "null_is_default", skip_serializing_if = "String::is_empty")]
@@ -63,7 +63,7 @@ pub struct ApiGroupDiscovery {
 }
 
 /// Metadata of a group.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct GroupMetadata {
     /// Name of the group; empty for the core group.
     #[serde(default, deserialize_with = "null_is_default", skip_serializing_if = "String::is_empty")]
@@ -74,7 +74,7 @@ pub struct GroupMetadata {
 }
 
 /// One version of a group.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ApiVersionDiscovery {
     /// Name of the version, such as `v1`.
     #[serde(default, deserialize_with = "null_is_default")]
@@ -91,7 +91,7 @@ pub struct ApiVersionDiscovery {
 }
 
 /// One resource of a version.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiResourceDiscovery {
     /// Plural, lower-case name, such as `pods`.
@@ -125,7 +125,7 @@ pub struct ApiResourceDiscovery {
 }
 
 /// One subresource of a resource.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiSubresourceDiscovery {
     /// Name, such as `status`.
@@ -146,7 +146,7 @@ pub struct ApiSubresourceDiscovery {
 }
 
 /// A kind; an empty group or version means that of the surrounding group version.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct GroupVersionKind {
     /// API group.
     #[serde(default, deserialize_with = "null_is_default")]
@@ -231,6 +231,18 @@ impl ApiGroupDiscoveryList {
         });
         rest
     }
+
+    /// Brings a list just read into the form in which it is kept: what every list says of itself is left out, and so
+    /// is the empty timestamp that servers before 1.34 write.
+    pub(super) fn normalize(&mut self) {
+        self.unknown.remove("kind");
+        self.unknown.remove("apiVersion");
+        for group in &mut self.items {
+            if group.metadata.unknown.get("creationTimestamp") == Some(&Value::Null) {
+                group.metadata.unknown.remove("creationTimestamp");
+            }
+        }
+    }
 }
 
 impl ApiGroupDiscovery {
@@ -247,7 +259,8 @@ impl ApiResourceDiscovery {
         self == other || self.known() == other.known()
     }
 
-    fn known(&self) -> Self {
+    /// The resource without fields that upstream does not know.
+    pub(super) fn known(&self) -> Self {
         let mut known = self.clone();
         known.unknown.clear();
         known.response_kind.unknown.clear();

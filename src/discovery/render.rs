@@ -1,7 +1,11 @@
 //! A list into the bytes that are served: built once per change, so that a request is a lookup and a write.
 
+use std::io::Write as _;
+
 use aws_lc_rs::digest::{SHA512, digest};
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::HeaderValue;
 use serde::Serialize;
 
@@ -9,17 +13,31 @@ use super::model::{ApiGroupDiscoveryList, KIND};
 
 const V2: &str = "apidiscovery.k8s.io/v2";
 
+/// Bodies larger than this are compressed for clients that take gzip.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/handlers/responsewriters/writers.go>
+/// (`defaultGzipThresholdBytes`)
+const GZIP_ABOVE_BYTES: usize = 128 * 1024;
+
 /// One document as it is served in the v2 JSON form.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Rendered {
     /// The body on one line, with a newline at its end.
-    pub json: Bytes,
+    pub json: Body,
     /// The body for people: indented by two spaces, without a newline at its end.
-    pub pretty: Bytes,
+    pub pretty: Body,
     /// Strong entity tag, quoted: the SHA-512 in upper-case hex of the list without kind and apiVersion. Every form and
     /// layout of the document has the same, as upstream's.
     /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/discovery/aggregated/etag.go>
     pub etag: HeaderValue,
+}
+
+/// A body, plain and compressed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Body {
+    /// As it is.
+    pub plain: Bytes,
+    /// Compressed by gzip; only if the body is larger than 128 KiB, as upstream compresses no smaller one.
+    pub gzip: Option<Bytes>,
 }
 
 impl Rendered {
@@ -29,8 +47,22 @@ impl Rendered {
         let typed = Typed { kind: KIND, api_version: V2, list };
         let mut json = go_json(serde_json::to_string(&typed));
         json.push('\n');
-        Self { json: json.into(), pretty: go_json(serde_json::to_string_pretty(&typed)).into(), etag: etag(list) }
+        let pretty = go_json(serde_json::to_string_pretty(&typed));
+        Self { json: Body::new(json), pretty: Body::new(pretty), etag: etag(list) }
     }
+}
+
+impl Body {
+    fn new(text: String) -> Self {
+        let gzip = (text.len() > GZIP_ABOVE_BYTES).then(|| compress(text.as_bytes()));
+        Self { plain: text.into(), gzip }
+    }
+}
+
+fn compress(text: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let written = encoder.write_all(text).and_then(|()| encoder.finish());
+    written.expect("memory takes every write").into()
 }
 
 #[derive(Serialize)]
@@ -75,6 +107,8 @@ fn escape_needed(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use serde_json::json;
 
     use super::*;
@@ -93,9 +127,24 @@ mod tests {
         let rendered = Rendered::new(&serde_json::from_str(UPSTREAM).unwrap());
         let typed =
             format!(r#"{{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2",{}"#, &UPSTREAM[1..]);
-        assert_eq!(rendered.json, format!("{typed}\n"));
-        assert!(rendered.pretty.starts_with(b"{\n  \"kind\": \"APIGroupDiscoveryList\",\n  \"apiVersion\""));
-        assert!(rendered.pretty.ends_with(b"\n      \"metadata\": {}\n    }\n  ]\n}"));
+        assert_eq!(rendered.json.plain, format!("{typed}\n"));
+        assert!(rendered.pretty.plain.starts_with(b"{\n  \"kind\": \"APIGroupDiscoveryList\",\n  \"apiVersion\""));
+        assert!(rendered.pretty.plain.ends_with(b"\n      \"metadata\": {}\n    }\n  ]\n}"));
+    }
+
+    #[test]
+    fn only_large_bodies_are_compressed() {
+        let large = |bytes: usize| {
+            let list = json!({ "items": [{ "metadata": { "name": "g".repeat(bytes) } }] });
+            Rendered::new(&serde_json::from_value(list).unwrap()).json
+        };
+        let frame = large(1).plain.len() - 1;
+        assert_eq!(large(GZIP_ABOVE_BYTES - frame).plain.len(), GZIP_ABOVE_BYTES);
+        assert_eq!(large(GZIP_ABOVE_BYTES - frame).gzip, None);
+        let body = large(GZIP_ABOVE_BYTES - frame + 1);
+        let mut read = Vec::new();
+        flate2::read::GzDecoder::new(&*body.gzip.unwrap()).read_to_end(&mut read).unwrap();
+        assert_eq!(read, body.plain);
     }
 
     #[test]

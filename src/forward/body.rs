@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{Either, Empty};
+use http_body_util::{Either, Empty, Full};
 use hyper::body::Incoming;
 
 use super::pool::Lease;
@@ -55,17 +55,33 @@ impl Body for RequestBody {
 ///
 /// Dropped earlier, it closes the connection, which is how a client's cancellation reaches the server at once.
 pub struct StreamedBody {
-    incoming: Incoming,
+    source: Source,
     lease: Option<Lease>,
+}
+
+enum Source {
+    Stream(Incoming),
+    Read(Full<Bytes>),
+    Broken(Option<hyper::Error>),
 }
 
 impl StreamedBody {
     pub(super) fn new(incoming: Incoming, lease: Option<Lease>) -> Self {
-        let mut body = Self { incoming, lease };
-        if body.incoming.is_end_stream() {
+        let mut body = Self { source: Source::Stream(incoming), lease };
+        if body.is_end_stream() {
             body.give_back();
         }
         body
+    }
+
+    /// A body that has been read already.
+    pub(super) fn read(bytes: Bytes) -> Self {
+        Self { source: Source::Read(Full::new(bytes)), lease: None }
+    }
+
+    /// A body whose reading failed.
+    pub(super) fn broken(error: hyper::Error) -> Self {
+        Self { source: Source::Broken(Some(error)), lease: None }
     }
 
     fn give_back(&mut self) {
@@ -83,9 +99,13 @@ impl Body for StreamedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let polled = Pin::new(&mut self.incoming).poll_frame(context);
+        let polled = match &mut self.source {
+            Source::Stream(body) => Pin::new(body).poll_frame(context),
+            Source::Read(body) => Pin::new(body).poll_frame(context).map_err(|never: Infallible| match never {}),
+            Source::Broken(error) => Poll::Ready(error.take().map(Err)),
+        };
         let ended = match &polled {
-            Poll::Ready(Some(Ok(_))) => self.incoming.is_end_stream(),
+            Poll::Ready(Some(Ok(_))) => self.is_end_stream(),
             Poll::Ready(None) => true,
             _ => false,
         };
@@ -96,10 +116,18 @@ impl Body for StreamedBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.is_end_stream()
+        match &self.source {
+            Source::Stream(body) => body.is_end_stream(),
+            Source::Read(body) => body.is_end_stream(),
+            Source::Broken(error) => error.is_none(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.size_hint()
+        match &self.source {
+            Source::Stream(body) => body.size_hint(),
+            Source::Read(body) => body.size_hint(),
+            Source::Broken(_) => SizeHint::default(),
+        }
     }
 }

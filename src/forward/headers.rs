@@ -3,19 +3,15 @@
 use std::net::SocketAddr;
 
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
     TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, Version};
 
 use super::body::StreamedBody;
-use crate::authn::{self, Caller, CallerKind, identity_headers};
+use crate::authn::{self, Caller, CallerKind, PEER_PROXIED, identity_headers};
 use crate::settings::IdentityHeaderNames;
-
-/// Marks a request that a front proxy has forwarded already.
-/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/util/peerproxy/peerproxy_handler.go>
-pub const PEER_PROXIED: HeaderName = HeaderName::from_static("x-kubernetes-peer-proxied");
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -162,17 +158,4 @@ pub(super) fn clean_response(response: &mut Response<StreamedBody>) {
     }
     *response.version_mut() = Version::HTTP_11;
     response.extensions_mut().clear();
-}
-
-/// Length of `404 page not found` with its line end.
-const NOT_FOUND_BYTES: &[u8] = b"19";
-
-/// Whether this is the plain-text 404 of a path that the server does not have, as against a Status about an object.
-/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/server/mux/pathrecorder.go> (`http.NotFound`)
-#[must_use]
-pub fn is_plain_not_found<B>(response: &Response<B>) -> bool {
-    let is = |name: HeaderName, bytes: &[u8]| response.headers().get(name).is_some_and(|value| value.as_bytes() == bytes);
-    response.status() == StatusCode::NOT_FOUND
-        && is(CONTENT_TYPE, b"text/plain; charset=utf-8")
-        && is(CONTENT_LENGTH, NOT_FOUND_BYTES)
 }

@@ -41,11 +41,11 @@ const MAX_HEADERS: usize = 1000;
 const HTTP2_WINDOW_BYTES: u32 = 256 * 1024;
 
 /// What a request needs to know of its connection.
-pub struct Context {
+pub(super) struct Context {
     /// The client's address.
-    pub client: SocketAddr,
+    pub(super) client: SocketAddr,
     /// What its certificate says, judged once.
-    pub identity: crate::authn::Connection,
+    pub(super) identity: crate::authn::Connection,
 }
 
 /// Serves a connection to its end.
@@ -59,7 +59,8 @@ pub(super) async fn serve(
     let Ok(stream) = TcpStream::from_std(stream) else { return };
     let _ = stream.set_nodelay(true); // Without it the connection works, only slower.
     let _ = SockRef::from(&stream).set_tcp_keepalive(&TcpKeepalive::new().with_time(TCP_KEEPALIVE));
-    let config = acceptor.current();
+    let Ok(local) = stream.local_addr() else { return };
+    let config = acceptor.current_for(local.ip());
     let accepted = tokio::time::timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await;
     let stream = match accepted {
         Ok(Ok(stream)) => stream,

@@ -3,39 +3,40 @@
 //! Inner rooms return small named errors; here they become Status objects. The client's text names no file, address or
 //! certificate: those are in the log.
 
-use http::{HeaderMap, HeaderValue, Method, Response, Uri};
+use aws_lc_rs::rand;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri};
 
-use crate::apimachinery::status::{Reason, Status};
-use crate::authn;
-use crate::forward;
-use crate::request_info;
+use crate::apimachinery::status::{Pretty, Status};
+use crate::{authn, forward};
 
 /// Seconds after which a client may ask again: peers are heard, servers restart within a few.
-const RETRY_AFTER_SECONDS: u32 = 1;
+const RETRY_AFTER_SECONDS: u16 = 1;
+
+/// Identifies a request in the audit log. A client may choose it.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/filters/audit_init.go>
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// Longest Audit-ID that is taken from a client, in bytes. Source: as [`AUDIT_ID`].
+const MAX_AUDIT_ID_BYTES: usize = 64;
 
 /// Why a request is not answered by any server.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(super) enum Error {
     /// The caller did not prove who it is.
     #[error("caller is not authenticated")]
     Authenticate(#[from] authn::Error),
-    /// The path is malformed in a way that kube-apiserver answers with an error.
-    #[error("request cannot be understood")]
-    Understand(#[from] request_info::Error),
     /// It is not known yet who serves this, or who does cannot be reached.
     #[error("{0}")]
     Unavailable(&'static str),
     /// The connection was lost after the request had been sent.
     #[error("connection to the server was lost")]
     Interrupted(#[source] forward::Error, Repeatable),
-    /// A method that no server here knows.
-    #[error("method cannot be forwarded")]
-    Method,
 }
 
 /// Whether asking again can do harm.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Repeatable {
+pub(super) enum Repeatable {
     /// GET and HEAD change nothing.
     Yes,
     /// The server may have done what was asked, so no Retry-After is given: clients repeat a request that has one.
@@ -49,36 +50,53 @@ impl From<&Method> for Repeatable {
 }
 
 impl Error {
-    /// What the client is told.
-    fn status(&self) -> Status {
-        match self {
+    /// The answer, worded as the client asked for it.
+    pub(super) fn into_response(self, wording: &Wording) -> Response<Bytes> {
+        let status = match self {
             Self::Authenticate(_) => Status::unauthorized(),
-            Self::Understand(error) => error.status(),
-            Self::Unavailable(message) => Status::service_unavailable(*message, RETRY_AFTER_SECONDS),
+            Self::Unavailable(message) => Status::service_unavailable(message, RETRY_AFTER_SECONDS),
             Self::Interrupted(_, Repeatable::Yes) => Status::service_unavailable(
                 "the connection to the server was lost before it answered",
                 RETRY_AFTER_SECONDS,
             ),
-            Self::Interrupted(_, Repeatable::No) => Status::new(
-                502,
-                Reason::InternalError,
+            Self::Interrupted(_, Repeatable::No) => Status::internal_error(
                 "the connection to the server was lost after the request was sent: it may have been carried out",
             ),
-            Self::Method => Status::new(405, Reason::MethodNotAllowed, "the method cannot be forwarded"),
-        }
+        };
+        status.into_response(&wording.headers, Pretty::of(&wording.uri, &wording.headers))
     }
 }
 
-/// What is kept of a request in case its answer is an error: how to word it.
+/// What is kept of a request in case its answer is made here: how to word it.
 pub(super) struct Wording {
-    accept: Option<HeaderValue>,
-    user_agent: Option<HeaderValue>,
+    headers: HeaderMap,
     uri: Uri,
 }
 
 impl Wording {
     pub(super) fn of(headers: &HeaderMap, uri: &Uri) -> Self {
-        let first = |name| headers.get(name).cloned();
-        Self { accept: first(http::header::ACCEPT), user_agent: first(http::header::USER_AGENT), uri: uri.clone() }
+        let mut kept = HeaderMap::with_capacity(4);
+        for name in [http::header::ACCEPT, http::header::USER_AGENT, AUDIT_ID] {
+            if let Some(value) = headers.get(&name) {
+                kept.insert(name, value.clone());
+            }
+        }
+        Self { headers: kept, uri: uri.clone() }
     }
+}
+
+/// Gives an answer made here the Audit-ID that the client chose, or a random UUID.
+pub(super) fn add_audit_id(response: &mut Response<Bytes>, wording: &Wording) {
+    let chosen = wording.headers.get(AUDIT_ID).filter(|id| !id.is_empty() && id.len() <= MAX_AUDIT_ID_BYTES);
+    if let Some(id) = chosen.cloned().or_else(random_uuid) {
+        response.headers_mut().insert(AUDIT_ID, id);
+    }
+}
+
+/// Version 4 of RFC 9562.
+fn random_uuid() -> Option<HeaderValue> {
+    let mut bytes = [0; 16];
+    rand::fill(&mut bytes).ok()?;
+    let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
+    HeaderValue::from_str(id.as_hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer())).ok()
 }

@@ -60,12 +60,6 @@ impl Metrics {
         gauge.increment(1.0);
         InFlight { metrics: Arc::clone(self), verb, is_long_running, since: Instant::now() }
     }
-
-    /// The registry these series live in.
-    #[must_use]
-    pub(super) fn registry(&self) -> &Registry {
-        &self.registry
-    }
 }
 
 impl Verb {

@@ -1,10 +1,11 @@
 //! Requests that go to a peer: the loop over candidates, the log line and the counters.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use http::Response;
 use http::header::USER_AGENT;
+use http::{HeaderValue, Response};
 use metrics::Counter;
 use tokio::sync::mpsc;
 
@@ -13,9 +14,9 @@ use super::error::{Error, Repeatable};
 use crate::apimachinery::gvr::GroupVersionResource;
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
-use crate::forward::{Destination, Failure, Prepared, StreamedBody, is_plain_not_found};
+use crate::forward::{Destination, Failure, Prepared, StreamedBody};
 use crate::metrics::Registry;
-use crate::routing::{Candidates, NotFound};
+use crate::routing::Candidates;
 use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
 
 const REROUTED: &str = "apiserver_rerouted_request_total";
@@ -90,38 +91,39 @@ impl Call<'_> {
         mut prepared: Prepared,
     ) -> Result<Response<StreamedBody>, Error> {
         let reroutes = &self.front.reroutes;
+        let key = candidates.key();
         let repeatable = Repeatable::from(prepared.head().method());
-        let gvr = candidates.gvr().clone();
-        let why = candidates.why();
-        for peer in candidates {
-            let user_agent = prepared.head().headers().get(USER_AGENT).cloned();
+        let user_agent = prepared.head().headers().get(USER_AGENT).cloned();
+        for peer in candidates.shuffled(self.affinity()) {
             match self.front.forwarder.send(self.caller, Destination::Peer(peer), prepared).await {
-                Ok(response) if is_plain_not_found(&response) => {
-                    // The peer was believed to serve this and does not: its view and ours differ for a moment.
-                    reroutes.count(&gvr, UNREACHABLE);
-                    return Err(Error::Unavailable("the server that is known to serve this resource does not"));
-                }
                 Ok(response) => {
                     let code = response.status().as_u16();
-                    tracing::info!(target: MIXED_VERSION_PROXY, user_agent = ?user_agent.unwrap_or(NO_USER_AGENT),
-                        group = %gvr.group_version.group, version = %gvr.group_version.version,
-                        resource = %gvr.resource, peer = %peer.hostname, address = %peer.address, %why, code, "rerouted");
-                    reroutes.count(&gvr, code);
-                    return Ok(response);
+                    let user_agent = user_agent.as_ref().map(HeaderValue::as_bytes).map(String::from_utf8_lossy);
+                    tracing::info!(target: MIXED_VERSION_PROXY, user_agent = user_agent.as_deref().unwrap_or_default(),
+                        group = key.group_version.group, version = key.group_version.version, resource = key.resource,
+                        peer = peer.hostname, address = %peer.address, why = %candidates.why(), code, "rerouted");
+                    reroutes.count(key, code);
+                    return self.found(response, candidates.not_found()).await;
                 }
                 Err(Failure::Unsent(unsent, cause)) => {
-                    reroutes.unreachable(peer, &gvr, &cause);
+                    reroutes.unreachable(peer, key, &cause);
                     prepared = *unsent;
                 }
                 Err(Failure::Interrupted(cause)) => {
-                    reroutes.count(&gvr, UNREACHABLE);
+                    reroutes.count(key, UNREACHABLE);
                     return Err(Error::Interrupted(cause, repeatable));
                 }
             }
         }
-        reroutes.count(&gvr, UNREACHABLE);
+        reroutes.count(key, UNREACHABLE);
         Err(Error::Unavailable("no server that serves this resource can be reached"))
     }
-}
 
-const NO_USER_AGENT: http::HeaderValue = http::HeaderValue::from_static("");
+    /// The same for all requests of one client address: while the peers stay the same, a client's list and the watch
+    /// that continues it go to the same one, whose cache has seen the resource version.
+    fn affinity(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.context.client.ip().hash(&mut hasher);
+        hasher.finish()
+    }
+}

@@ -77,7 +77,7 @@ fn config(
         .with_cert_resolver(Arc::new(certificates));
     config.alpn_protocols = vec![ALPN_HTTP_2.to_vec(), ALPN_HTTP_1_1.to_vec()];
     // Invariant: the key of a client certificate is proven in every handshake, so sessions are not resumed. Go clients,
-    // nearly all there are, keep no sessions by default.
+    // nearly all there are, keep no sessions by default. Without storage no ticket is sent; none is prepared either.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))

@@ -228,6 +228,25 @@ fn one_authority_in_both_roles_keeps_users_users() {
     assert_eq!(name(&fixture.ask(Some(&proxy), &[]).unwrap()), "front-proxy-client");
 }
 
+#[test]
+fn settings_that_make_every_user_a_front_proxy_are_noticed() {
+    let fixture = fixture();
+    let plane = &fixture.plane;
+    let users = plane.write_bundle("users.crt", &[&plane.client_ca]);
+    let both = plane.write_bundle("both.crt", &[&plane.front_proxy_ca, &plane.client_ca]);
+    let load = |path: &std::path::Path| Authorities::load(path).unwrap();
+    for (bundle, names, expected) in [
+        (&both, &[][..], true),
+        (&both, &["front-proxy-client"], false),
+        (&plane.path("front-proxy-ca.crt"), &[], false),
+    ] {
+        let allowed_names = names.iter().map(|&name: &&str| name.to_owned()).collect();
+        let trust = FrontProxyTrust { authorities: load(bundle), allowed_names };
+        assert_eq!(every_user_is_a_front_proxy(Some(&load(&users)), Some(&trust)), expected, "{names:?}");
+        assert!(!every_user_is_a_front_proxy(None, Some(&trust)));
+    }
+}
+
 fn at(time: SystemTime) -> UnixTime {
     UnixTime::since_unix_epoch(time.duration_since(SystemTime::UNIX_EPOCH).unwrap())
 }

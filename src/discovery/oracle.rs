@@ -1,0 +1,189 @@
+//! Upstream itself as the judge: generated lists and those of real versions, merged by its own handler and by this crate.
+//!
+//! These tests need the Go toolchain and download Go modules:
+//! `cargo test --lib discovery::oracle -- --ignored`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
+use http::{HeaderMap, HeaderValue, Response};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+
+use super::arbitrary::{server, servers};
+use super::legacy::{Answer, LegacyWalk};
+use super::model::{ApiGroupDiscoveryList, Freshness};
+use super::parse::{Document, parse, parse_resources};
+use super::render::Rendered;
+use super::stale::Lists;
+use super::{merge, serve};
+use crate::apimachinery::server_id::ServerId;
+use crate::apimachinery::status::Pretty;
+
+/// Clusters to compare. Each takes upstream's handler about a millisecond.
+const CLUSTERS: usize = 400;
+
+/// Releases whose documents are compared. Each keeps what it serves with every API switched on beside its source.
+const RELEASES: [&str; 4] = ["v1.34.4", "v1.35.4", "v1.36.3", "v1.37.2"];
+
+#[test]
+#[ignore = "builds a Go program"]
+fn merged_document_equals_that_of_upstream() {
+    let mut runner = TestRunner::deterministic();
+    let clusters = (0..CLUSTERS).map(|_| known_to_upstream(&servers().new_tree(&mut runner).unwrap().current()));
+    let clusters: Vec<Lists> = clusters.collect();
+    let alike: Vec<Lists> = clusters.iter().take(CLUSTERS / 4).map(differing_in_freshness).collect();
+    check(&[clusters, alike].concat());
+}
+
+/// Two servers that list the same, of which one is all `Stale`: upstream lets the server that is asked decide.
+fn differing_in_freshness(lists: &Lists) -> Lists {
+    let list = lists.values().next().unwrap();
+    let mut stale = ApiGroupDiscoveryList::clone(list);
+    for version in stale.items.iter_mut().flat_map(|group| &mut group.versions) {
+        version.freshness = Freshness::Stale;
+    }
+    [(server(0), Arc::clone(list)), (server(1), Arc::new(stale))].into()
+}
+
+#[test]
+#[ignore = "builds a Go program and downloads Kubernetes releases as Go modules"]
+fn merged_document_of_real_versions_equals_that_of_upstream() {
+    let lists: Vec<Arc<ApiGroupDiscoveryList>> =
+        RELEASES.iter().map(|release| Arc::new(aggregated(&release_folder(release)))).collect();
+    // Every pair, all four in every turn, and a cluster so large that it is compressed.
+    let pairs = (0..4).flat_map(|one| (0..4).map(move |other| vec![one, other]));
+    let turns = (0..4).map(|turn| (0..4).map(|index| (index + turn) % 4).collect());
+    let cluster = |picks: Vec<usize>| -> Lists {
+        picks.iter().enumerate().map(|(index, &pick)| (server(index), Arc::clone(&lists[pick]))).collect()
+    };
+    let large = cluster(vec![0, 3]).into_iter().map(|(id, list)| (id, Arc::new(many_times(&list)))).collect();
+    check(&pairs.chain(turns).map(cluster).chain([large]).collect::<Vec<_>>());
+}
+
+/// Every group ten times, each under a name of its own.
+fn many_times(list: &ApiGroupDiscoveryList) -> ApiGroupDiscoveryList {
+    let mut many = ApiGroupDiscoveryList::default();
+    for copy in 0..10 {
+        many.items.extend(list.items.iter().cloned().map(|mut group| {
+            group.metadata.name = format!("{copy}.{}", group.metadata.name);
+            group
+        }));
+    }
+    many
+}
+
+#[test]
+#[ignore = "downloads Kubernetes releases as Go modules"]
+fn legacy_walk_of_a_real_version_comes_to_its_aggregated_document() {
+    for release in RELEASES {
+        let folder = release_folder(release);
+        let Document::Legacy(root) = parse(&fs::read(folder.join("apis.json")).unwrap(), None).unwrap() else {
+            panic!("{release} lists groups in another form");
+        };
+        let mut walk = LegacyWalk::new(root);
+        let pending: Vec<_> = walk.pending().collect();
+        for (group_version, path) in pending {
+            let document = folder.join(format!("{}.json", path.trim_start_matches('/').replace('/', "__")));
+            let resources = parse_resources(&fs::read(document).unwrap(), None, &group_version).unwrap();
+            walk.record(group_version, Answer::Resources(resources));
+        }
+        assert_eq!(walk.finish(None), aggregated(&folder), "{release}");
+    }
+}
+
+fn aggregated(folder: &Path) -> ApiGroupDiscoveryList {
+    match parse(&fs::read(folder.join("aggregated_v2.json")).unwrap(), None).unwrap() {
+        Document::Aggregated(list) => list,
+        Document::Legacy(root) => panic!("legacy: {root:?}"),
+    }
+}
+
+fn release_folder(release: &str) -> PathBuf {
+    let module = format!("k8s.io/kubernetes@{release}");
+    let output = go(&["mod", "download", "-json", &module], Path::new(env!("CARGO_MANIFEST_DIR")));
+    let download: serde_json::Value = serde_json::from_str(&output).unwrap();
+    Path::new(download["Dir"].as_str().unwrap()).join("api/discovery")
+}
+
+/// Asks upstream for what each cluster serves, from one of its servers, the next one each time.
+fn check(clusters: &[Lists]) {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = |index: usize| directory.path().join(index.to_string());
+    let local = |index: usize, lists: &Lists| lists.keys().nth(index % lists.len()).unwrap().clone();
+    for (index, lists) in clusters.iter().enumerate() {
+        write(&folder(index), lists, &local(index, lists));
+    }
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/kubernetes/merge-oracle");
+    go(&["run", "-buildvcs=false", ".", directory.path().to_str().unwrap()], &module);
+    for (index, lists) in clusters.iter().enumerate() {
+        compare(&folder(index), &merge(lists, &local(index, lists)));
+    }
+}
+
+fn go(arguments: &[&str], folder: &Path) -> String {
+    let run = Command::new("go").args(arguments).current_dir(folder).output();
+    let output = run.expect("the Go toolchain is missing: install it from https://go.dev/dl");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Without what upstream drops when it reads a list, and without empty groups, which its local server cannot have.
+fn known_to_upstream(lists: &Lists) -> Lists {
+    let strip = |list: &ApiGroupDiscoveryList| {
+        let mut list = list.clone();
+        list.unknown.clear();
+        list.items.retain(|group| !group.versions.is_empty());
+        for group in &mut list.items {
+            group.unknown.clear();
+            for version in &mut group.versions {
+                version.unknown.clear();
+                for resource in &mut version.resources {
+                    *resource = resource.known();
+                }
+            }
+        }
+        list
+    };
+    lists.iter().map(|(id, list)| (id.clone(), Arc::new(strip(list)))).collect()
+}
+
+fn write(folder: &Path, lists: &Lists, local: &ServerId) {
+    fs::create_dir(folder).unwrap();
+    fs::write(folder.join("local"), local.as_str()).unwrap();
+    for (id, list) in lists {
+        fs::write(folder.join(format!("{id}.json")), Rendered::new(list).json.plain).unwrap();
+    }
+}
+
+fn compare(folder: &Path, list: &ApiGroupDiscoveryList) {
+    let rendered = Rendered::new(list);
+    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    assert_eq!(String::from_utf8_lossy(&rendered.json.plain), text("merged.body"), "{}", folder.display());
+    assert_eq!(String::from_utf8_lossy(&rendered.pretty.plain), text("pretty.body"), "{}", folder.display());
+    for (encodings, head) in [("", "merged.head"), ("gzip", "gzip.head")] {
+        let sent = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(encodings))]);
+        assert_eq!(head_of(&serve(&crate::authz::Reader::of_test(), &rendered, Pretty::No, &sent)), text(head), "{}", folder.display());
+    }
+}
+
+/// The headers as Go writes them, sorted by name.
+fn head_of(response: &Response<Bytes>) -> String {
+    let spelled = [
+        (CACHE_CONTROL, "Cache-Control"),
+        (CONTENT_ENCODING, "Content-Encoding"),
+        (CONTENT_TYPE, "Content-Type"),
+        (ETAG, "Etag"),
+        (VARY, "Vary"),
+    ];
+    let lines = spelled.iter().flat_map(|(name, spelled)| {
+        response.headers().get_all(name).iter().map(move |value| format!("{spelled}: {}\r\n", value.to_str().unwrap()))
+    });
+    let head: String = lines.collect();
+    assert_eq!(head.lines().count(), response.headers().len(), "{:?}", response.headers());
+    head
+}

@@ -1,0 +1,93 @@
+//! Which servers exist, what they serve and whether they answer: the control loops, and the only writers of the view.
+//!
+//! One loop per server reads its documents ([`poll`], [`fetch`], [`local`]), two watches at the local server tell which
+//! group versions belong to it alone ([`exclusions`]), the data path reports failed connects. All of it flows into one
+//! task ([`sync`]), which keeps what is known ([`cluster`], [`health`]), builds a whole view of it and publishes that if
+//! anything is new. A server that fails keeps its last documents; nothing a server does holds up the others.
+//!
+//! This room never sees a client's request, and the data path never waits for it.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use crate::apimachinery::peer::Peer;
+use crate::apimachinery::server_id::ServerId;
+use crate::metrics::Registry;
+use crate::settings::IdentityHeaderNames;
+use crate::tls::Connector;
+
+mod build;
+mod changes;
+mod client;
+mod cluster;
+mod exclusions;
+mod fetch;
+mod health;
+mod local;
+mod metrics;
+mod poll;
+mod readiness;
+mod sync;
+
+pub use poll::Intervals;
+pub use sync::Controller;
+
+/// Log target of everything about discovery.
+const LOG: &str = "aggregated_discovery";
+
+/// What the control loops work with.
+pub struct Setup {
+    /// Host name of the co-located kube-apiserver.
+    pub hostname: String,
+    /// Where it listens.
+    pub upstream_address: SocketAddr,
+    /// Connects to it with the front-proxy certificate.
+    pub upstream: Arc<Connector>,
+    /// Whether and how peers are asked.
+    pub peering: Peering,
+    /// The peers, this node not among them. Followed as it changes; a sender that is gone means that it never will.
+    pub peers: watch::Receiver<Vec<Arc<Peer>>>,
+    /// Names of the headers under which peerfront says who it is.
+    pub identity_headers: IdentityHeaderNames,
+    /// Peers to which the data path could make no connection.
+    pub failed_connects: mpsc::Receiver<ServerId>,
+    /// How often servers are read.
+    pub intervals: Intervals,
+    /// Where the room's metrics go.
+    pub registry: Arc<Registry>,
+}
+
+/// Whether this front works with peers.
+pub enum Peering {
+    /// Peers are connected to with the front-proxy certificate.
+    On(Arc<Connector>),
+    /// There is the local server only, for the reason given.
+    Off(String),
+}
+
+impl Peering {
+    fn off_reason(&self) -> Option<String> {
+        match self {
+            Self::On(_) => None,
+            Self::Off(reason) => Some(reason.clone()),
+        }
+    }
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        line.push_str(": ");
+        line.push_str(&error.to_string());
+        cause = error.source();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! How peerfront itself asks a server of the control plane: as `system:kube-peerfront`, proven by the front-proxy
+//! certificate, and marked, so that the server answers for itself and asks no peer.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::header::USER_AGENT;
+use http::uri::{Authority, Scheme};
+use http::{HeaderName, HeaderValue, Request, Response, Uri};
+use hyper::body::Incoming;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use kube::client::Body;
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+use tower_service::Service;
+
+use crate::apimachinery::user::{ALL_AUTHENTICATED, KUBE_PEERFRONT};
+use crate::settings::IdentityHeaderNames;
+use crate::tls::{ConnectError, Connector};
+
+/// Tells a server that the request has been forwarded once, so that it answers for itself.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/util/peerproxy/peerproxy_handler.go>
+const PEER_PROXIED: HeaderName = HeaderName::from_static("x-kubernetes-peer-proxied");
+
+/// The `Host` of every request. A server is known by this name, never by its address.
+const HOST: &str = "kubernetes.default.svc";
+
+/// Any error of a request, for `source()` chains.
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Names peerfront as the caller, with the first configured name of each identity header.
+pub(super) fn identity(names: &IdentityHeaderNames) -> Arc<[(HeaderName, HeaderValue)]> {
+    let user = names.username.first().map(|name| (name.clone(), HeaderValue::from_static(KUBE_PEERFRONT)));
+    let group = names.group.first().map(|name| (name.clone(), HeaderValue::from_static(ALL_AUTHENTICATED)));
+    let agent = HeaderValue::from_static(concat!("peerfront/", env!("CARGO_PKG_VERSION")));
+    let mark = (PEER_PROXIED, HeaderValue::from_static("true"));
+    user.into_iter().chain(group).chain([mark, (USER_AGENT, agent)]).collect()
+}
+
+/// One server and the connections to it. Clones share the connections.
+#[derive(Clone)]
+pub(super) struct ServerClient {
+    client: legacy::Client<Dialer, Body>,
+    dialer: Dialer,
+    identity: Arc<[(HeaderName, HeaderValue)]>,
+}
+
+impl ServerClient {
+    /// Makes a client of the server at `address`; nothing is sent yet.
+    pub(super) fn new(
+        connector: Arc<Connector>,
+        address: SocketAddr,
+        identity: Arc<[(HeaderName, HeaderValue)]>,
+    ) -> Self {
+        let dialer = Dialer { connector, address };
+        Self { client: pool(&dialer), dialer, identity }
+    }
+
+    /// Lets go of the connections, so that the next request proves that a new one can be made.
+    pub(super) fn forget_connections(&mut self) {
+        self.client = pool(&self.dialer);
+    }
+
+    /// Sends a request whose URI needs a path only.
+    ///
+    /// # Errors
+    /// When no answer begins: no connection could be made, or it broke.
+    pub(super) async fn send(&self, mut request: Request<Body>) -> Result<Response<Incoming>, BoxError> {
+        let mut parts = std::mem::take(request.uri_mut()).into_parts();
+        parts.scheme = Some(Scheme::HTTPS);
+        parts.authority = Some(Authority::from_static(HOST));
+        *request.uri_mut() = Uri::from_parts(parts)?;
+        for (name, value) in self.identity.iter() {
+            request.headers_mut().insert(name, value.clone());
+        }
+        Ok(self.client.request(request).await?)
+    }
+}
+
+fn pool(dialer: &Dialer) -> legacy::Client<Dialer, Body> {
+    legacy::Client::builder(TokioExecutor::new()).build(dialer.clone())
+}
+
+/// As `kube::Client` wants it.
+impl Service<Request<Body>> for ServerClient {
+    type Response = Response<Incoming>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let client = self.clone();
+        Box::pin(async move { client.send(request).await })
+    }
+}
+
+/// Makes connections to one address, whatever the URI says.
+#[derive(Clone)]
+struct Dialer {
+    connector: Arc<Connector>,
+    address: SocketAddr,
+}
+
+impl Service<Uri> for Dialer {
+    type Response = Dialed;
+    type Error = ConnectError;
+    type Future = Pin<Box<dyn Future<Output = Result<Dialed, ConnectError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let Self { connector, address } = self.clone();
+        Box::pin(async move { Ok(Dialed(TokioIo::new(connector.connect(address).await?))) })
+    }
+}
+
+/// A verified connection. Only `Connection` is added to what it wraps.
+struct Dialed(TokioIo<TlsStream<TcpStream>>);
+
+impl Connection for Dialed {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl Read for Dialed {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl Write for Dialed {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}

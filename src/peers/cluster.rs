@@ -1,0 +1,252 @@
+//! What is known of every server: events go in, and whatever is new makes the view due. No I/O, time is a parameter.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::LOG;
+use super::changes::Changes;
+use super::exclusions::{Excluded, Problem};
+use super::fetch::{Document, Reading};
+use super::health::{Failure, Health};
+use super::poll::Report;
+use crate::apimachinery::peer::Peer;
+use crate::apimachinery::server_id::ServerId;
+use crate::discovery::model::ApiVersionDiscovery;
+use crate::routing::{Exclusions, ServedResources};
+use crate::view::ServerVersion;
+
+/// Everything that a view is built of.
+pub(super) struct Cluster {
+    /// The co-located server.
+    pub(super) local: Server,
+    /// The others. Ordered, as merging wants them.
+    pub(super) peers: BTreeMap<ServerId, Server>,
+    /// What is never taken from peers.
+    pub(super) exclusions: Exclusions,
+    /// Why these are not, or not any more, read from the cluster.
+    pub(super) exclusion_problem: Option<Problem>,
+    is_due: bool,
+}
+
+/// One server.
+pub(super) struct Server {
+    pub(super) id: ServerId,
+    pub(super) hostname: String,
+    /// How to forward to it; `None` for the local server.
+    pub(super) peer: Option<Arc<Peer>>,
+    pub(super) health: Health,
+    pub(super) api: Option<Document>,
+    pub(super) apis: Option<Document>,
+    /// What the two list, in the words of routing.
+    pub(super) served: Option<ServedResources>,
+    pub(super) version: Option<ServerVersion>,
+    /// Why the last read failed.
+    pub(super) error: Option<String>,
+    /// When its documents were last known to be right.
+    pub(super) confirmed: Instant,
+}
+
+impl Server {
+    /// The co-located server.
+    pub(super) fn local(hostname: &str, now: Instant) -> Self {
+        Self::new(ServerId::from_hostname(hostname), hostname, None, now)
+    }
+
+    fn new(id: ServerId, hostname: &str, peer: Option<Arc<Peer>>, now: Instant) -> Self {
+        Self {
+            id,
+            hostname: hostname.to_owned(),
+            peer,
+            health: Health::new(now),
+            api: None,
+            apis: None,
+            served: None,
+            version: None,
+            error: None,
+            confirmed: now,
+        }
+    }
+
+    /// Takes what a read came to and says whether anything is new.
+    fn apply(&mut self, reading: Reading, began: Instant, now: Instant) -> bool {
+        let before = self.health.standing();
+        let is_version_new = self.version != reading.version;
+        self.version = reading.version;
+        let is_document_new = [
+            self.take("/api", reading.api, |server| &mut server.api),
+            self.take("/apis", reading.apis, |server| &mut server.apis),
+        ]
+        .contains(&true);
+        if is_document_new {
+            self.served = self.documents_served();
+        }
+        let failure = reading.failure.as_ref().map(|(failure, _)| *failure);
+        self.health.read(failure, began, now);
+        if failure.is_none() {
+            self.confirmed = began;
+        }
+        let is_error_new = self.take_error(reading.failure);
+        is_document_new || is_version_new || is_error_new || before != self.health.standing()
+    }
+
+    fn take(
+        &mut self,
+        path: &'static str,
+        new: Option<Document>,
+        place: fn(&mut Self) -> &mut Option<Document>,
+    ) -> bool {
+        let hostname = self.hostname.clone();
+        let known = place(self);
+        let is_same_list = match (&*known, &new) {
+            (Some(known), Some(new)) => Arc::ptr_eq(&known.list, &new.list),
+            (known, new) => known.is_none() && new.is_none(),
+        };
+        if !is_same_list {
+            let changes = Changes::between(
+                known.as_ref().map(|document| document.list.as_ref()),
+                new.as_ref().map(|document| document.list.as_ref()),
+            );
+            tracing::info!(target: LOG, server = hostname, path, %changes, "a server's document is new");
+        }
+        let is_etag_new = known.as_ref().and_then(|document| document.etag.as_ref())
+            != new.as_ref().and_then(|document| document.etag.as_ref());
+        *known = new;
+        !is_same_list || is_etag_new
+    }
+
+    fn documents_served(&self) -> Option<ServedResources> {
+        let mut served = None;
+        for document in self.api.iter().chain(&self.apis) {
+            let served = served.get_or_insert_with(ServedResources::default);
+            for (group, listed) in document.list.group_versions() {
+                add_version(served, group, listed);
+            }
+        }
+        served
+    }
+
+    /// Keeps the reason, and logs it once.
+    fn take_error(&mut self, failure: Option<(Failure, String)>) -> bool {
+        let error = failure.map(|(_, error)| error);
+        if error == self.error {
+            return false;
+        }
+        let server = self.hostname.as_str();
+        match &error {
+            Some(error) => tracing::warn!(
+                target: LOG, server, error,
+                "cannot read a server's documents; what it served last is kept"
+            ),
+            None => tracing::info!(target: LOG, server, "a server's documents can be read again"),
+        }
+        self.error = error;
+        true
+    }
+}
+
+fn add_version(served: &mut ServedResources, group: &str, listed: &ApiVersionDiscovery) {
+    let version = listed.version.as_str();
+    served.insert_group_version(group, version);
+    for resource in &listed.resources {
+        // Without verbs it only stands for its subresources.
+        if let Some(verbs) = &resource.verbs {
+            served.insert(group, version, &resource.resource, None, verbs);
+        }
+        for subresource in &resource.subresources {
+            let verbs = subresource.verbs.as_deref().unwrap_or_default();
+            served.insert(group, version, &resource.resource, Some(&subresource.subresource), verbs);
+        }
+    }
+}
+
+impl Cluster {
+    /// A cluster of which only the local server's name is known.
+    pub(super) fn new(local: Server) -> Self {
+        Self { local, peers: BTreeMap::new(), exclusions: Exclusions::default(), exclusion_problem: None, is_due: true }
+    }
+
+    /// Takes a report. One of a server that has left is dropped.
+    pub(super) fn report(&mut self, report: Report, now: Instant) -> Option<&Server> {
+        let server = self.server_mut(&report.server)?;
+        let is_new = server.apply(report.reading, report.began, now);
+        self.is_due |= is_new;
+        self.server_mut(&report.server).map(|server| &*server)
+    }
+
+    /// Takes a failed connect of the data path and says whether it is news of a server that is known.
+    pub(super) fn connect_failed(&mut self, id: &ServerId, now: Instant) -> bool {
+        let Some(server) = self.server_mut(id) else { return false };
+        let is_news = server.health.standing().available;
+        server.health.connect_failed(now);
+        if is_news {
+            let server = server.hostname.as_str();
+            tracing::warn!(target: "mixed_version_proxy", server, "no connection to a server: nothing is sent to it for now");
+        }
+        self.is_due |= is_news;
+        is_news
+    }
+
+    /// Adds a peer. One that was known under the same ID, but reached otherwise, keeps what is known of it.
+    pub(super) fn add(&mut self, peer: &Arc<Peer>, now: Instant) {
+        let known = self.peers.remove(&peer.id);
+        let is_new = known.as_ref().and_then(|server| server.peer.as_ref()) != Some(peer);
+        if is_new {
+            let server = peer.hostname.as_str();
+            tracing::info!(target: LOG, server, address = %peer.address, id = %peer.id, "a peer is known");
+        }
+        let server = match known {
+            Some(known) => Server { hostname: peer.hostname.clone(), peer: Some(Arc::clone(peer)), ..known },
+            None => Server::new(peer.id.clone(), &peer.hostname, Some(Arc::clone(peer)), now),
+        };
+        self.peers.insert(peer.id.clone(), server);
+        self.is_due |= is_new;
+    }
+
+    /// Forgets a peer that has left for good.
+    pub(super) fn remove(&mut self, id: &ServerId) {
+        if let Some(server) = self.peers.remove(id) {
+            tracing::info!(target: LOG, server = server.hostname, id = %id, "a peer has left");
+            self.is_due = true;
+        }
+    }
+
+    /// Takes what the watches of CRDs and APIServices have found.
+    pub(super) fn exclude(&mut self, excluded: Excluded, now: Instant) {
+        self.is_due |= self.exclusion_problem != excluded.problem;
+        self.exclusion_problem = excluded.problem;
+        if let Some(defined) = excluded.custom_resources {
+            self.is_due |= self.exclusions.set_custom_resources(defined, now);
+        }
+        if let Some(group_versions) = excluded.api_services {
+            self.is_due |= self.exclusions.set_api_services(group_versions, now);
+        }
+    }
+
+    fn server_mut(&mut self, id: &ServerId) -> Option<&mut Server> {
+        if *id == self.local.id { Some(&mut self.local) } else { self.peers.get_mut(id) }
+    }
+
+    /// Every server, the local one first.
+    pub(super) fn servers(&self) -> impl Iterator<Item = &Server> {
+        std::iter::once(&self.local).chain(self.peers.values())
+    }
+
+    /// Whether anything is new since this was last asked.
+    pub(super) fn take_due(&mut self) -> bool {
+        std::mem::take(&mut self.is_due)
+    }
+
+    /// When time alone changes something: a server that was waited for is given up, an exclusion ends.
+    pub(super) fn next_wake(&self, now: Instant) -> Option<Instant> {
+        let given_up = self.servers().filter_map(|server| server.health.awaited_until(now)).min();
+        given_up.into_iter().chain(self.exclusions.next_expiry()).min()
+    }
+
+    /// Notes that such a time has come.
+    pub(super) fn wake(&mut self, now: Instant) {
+        self.exclusions.expire(now);
+        self.is_due = true;
+    }
+}

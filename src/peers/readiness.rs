@@ -1,0 +1,61 @@
+//! What is awaited before this front should get traffic, in words that say what helps.
+
+use super::cluster::{Cluster, Server};
+use super::exclusions::Problem;
+use crate::view::{Condition, ConditionState};
+
+/// Grants `system:kube-peerfront` what it needs.
+const GRANT: &str = "kubectl apply -f kubeadm/rbac.yaml";
+
+/// Every condition, met or not, always in the same order. `peering_off` says why there are no peers.
+pub(super) fn conditions(cluster: &Cluster, peering_off: Option<&str>) -> Vec<Condition> {
+    vec![local(&cluster.local), peers(cluster, peering_off), exclusions(cluster, peering_off)]
+}
+
+fn local(server: &Server) -> Condition {
+    let error = server.error.as_deref().unwrap_or("not asked yet");
+    let standing = server.health.standing();
+    let (state, message) = if !standing.heard {
+        (ConditionState::Waiting, format!("the co-located kube-apiserver has not been read yet: {error}"))
+    } else if server.error.is_some() {
+        (ConditionState::Degraded, format!("the co-located kube-apiserver cannot be read: {error}"))
+    } else {
+        (ConditionState::Met, String::new())
+    };
+    Condition { name: "local-discovery", state, message }
+}
+
+/// A peer that was tried in vain is not waited for: every front of the cluster would go out of service with it.
+fn peers(cluster: &Cluster, peering_off: Option<&str>) -> Condition {
+    let failed: Vec<String> = cluster
+        .peers
+        .values()
+        .filter(|server| !server.health.standing().available || !server.health.standing().heard)
+        .map(|server| format!("{}: {}", server.hostname, server.error.as_deref().unwrap_or("no connection")))
+        .collect();
+    let is_awaited = cluster.peers.values().any(|server| !server.health.standing().tried);
+    let (state, message) = match peering_off {
+        Some(reason) => (ConditionState::Degraded, format!("peers are left alone: {reason}")),
+        None if is_awaited => (ConditionState::Waiting, "not every peer has been asked yet".to_owned()),
+        None if failed.is_empty() => (ConditionState::Met, String::new()),
+        None => (ConditionState::Degraded, failed.join("; ")),
+    };
+    Condition { name: "peer-discovery", state, message }
+}
+
+fn exclusions(cluster: &Cluster, peering_off: Option<&str>) -> Condition {
+    const FALLBACK: &str = "until then only the groups built into kube-apiserver are taken from peers";
+    let (state, message) = match &cluster.exclusion_problem {
+        _ if peering_off.is_some() => (ConditionState::Met, String::new()),
+        Some(Problem::Forbidden) => (
+            ConditionState::Degraded,
+            format!("system:kube-peerfront may not watch CRDs and APIServices: {GRANT} ({FALLBACK})"),
+        ),
+        Some(Problem::Failed(error)) => (ConditionState::Degraded, format!("{error} ({FALLBACK})")),
+        None if cluster.exclusions.only_built_in() => {
+            (ConditionState::Degraded, format!("CRDs and APIServices are not listed yet ({FALLBACK})"))
+        }
+        None => (ConditionState::Met, String::new()),
+    };
+    Condition { name: "crd-and-apiservice-watch", state, message }
+}

@@ -1,0 +1,223 @@
+//! The one task that knows everything: takes what the loops report, builds the view and publishes it if it is new.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+use super::build::Builder;
+use super::client::{self, ServerClient};
+use super::cluster::{Cluster, Server};
+use super::exclusions::{self, Excluded};
+use super::fetch::{Limits, ServerReader};
+use super::local::LocalReader;
+use super::metrics::{Metrics, ServerMetrics};
+use super::poll::{self, Report, Source};
+use super::{Peering, Setup};
+use crate::apimachinery::peer::Peer;
+use crate::apimachinery::server_id::ServerId;
+use crate::drain;
+use crate::view::{self, ViewReader, ViewWriter};
+
+/// Reports that may wait for the publisher. It takes all that wait before it builds once, so the number only has to
+/// cover a burst; a full channel makes loops wait, nothing else.
+const REPORTS: usize = 64;
+
+/// All control loops of one front.
+pub struct Controller {
+    setup: Setup,
+    identity: Arc<[(HeaderName, HeaderValue)]>,
+    metrics: Metrics,
+    cluster: Cluster,
+    builder: Builder,
+    loops: BTreeMap<ServerId, Loop>,
+    tasks: JoinSet<()>,
+    view: ViewWriter,
+}
+
+/// The loop of one server.
+struct Loop {
+    /// Asks it to read at once, over a new connection.
+    doubt: Arc<Notify>,
+    task: AbortHandle,
+    metrics: ServerMetrics,
+    peer: Option<Arc<Peer>>,
+}
+
+impl Controller {
+    /// Makes the loops, none of which runs yet, and the view that they will write: of a cluster of which nothing is
+    /// known.
+    #[must_use]
+    pub fn new(setup: Setup) -> (Self, ViewReader) {
+        let now = Instant::now();
+        let mut cluster = Cluster::new(Server::local(&setup.hostname, now));
+        for peer in current_peers(&setup) {
+            cluster.add(&peer, now);
+        }
+        let mut builder = Builder::new(setup.peering.off_reason());
+        let (view, reader) = view::channel(builder.build(&cluster, now));
+        let controller = Self {
+            identity: client::identity(&setup.identity_headers),
+            metrics: Metrics::register(Arc::clone(&setup.registry)),
+            cluster,
+            builder,
+            loops: BTreeMap::new(),
+            tasks: JoinSet::new(),
+            view,
+            setup,
+        };
+        (controller, reader)
+    }
+
+    /// Runs until the drain starts or nobody reads the view any more. The last view stays.
+    pub async fn run(mut self, mut drain: drain::Watcher) {
+        let (reports, mut reported) = mpsc::channel(REPORTS);
+        let (excluded, mut exclusions) = watch::channel(Excluded::default());
+        self.start_local(&reports);
+        self.reconcile_peers(&reports);
+        if let Peering::On(_) = self.setup.peering {
+            self.tasks.spawn(exclusions::run(self.local_kube_client(), excluded));
+        }
+        loop {
+            self.publish();
+            let wake = self.cluster.next_wake(Instant::now());
+            tokio::select! {
+                Some(report) = reported.recv() => self.take_report(report),
+                Some(id) = self.setup.failed_connects.recv() => self.take_failed_connect(&id),
+                Ok(()) = exclusions.changed() => {
+                    let excluded = exclusions.borrow_and_update().clone();
+                    self.cluster.exclude(excluded, Instant::now());
+                }
+                Ok(()) = self.setup.peers.changed() => self.reconcile_peers(&reports),
+                () = sleep_until_some(wake) => self.cluster.wake(Instant::now()),
+                () = self.view.closed() => return,
+                () = drain.draining() => return,
+            }
+            // A burst is one change.
+            while let Ok(report) = reported.try_recv() {
+                self.take_report(report);
+            }
+            while let Ok(id) = self.setup.failed_connects.try_recv() {
+                self.take_failed_connect(&id);
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        if !self.cluster.take_due() {
+            return;
+        }
+        let view = self.builder.build(&self.cluster, Instant::now());
+        for state in &view.peers {
+            if let Some(known) = self.loops.get(&state.peer.id) {
+                known.metrics.set_available(state.available);
+            }
+        }
+        self.view.publish(view);
+    }
+
+    fn take_report(&mut self, report: Report) {
+        let now = Instant::now();
+        let is_failed = report.reading.failure.is_some();
+        let Some(server) = self.cluster.report(report, now) else { return };
+        if is_failed && server.peer.is_some() {
+            self.metrics.fetch_errors.increment(1);
+        }
+        if let Some(known) = self.loops.get(&server.id) {
+            known.metrics.discovery_age.set((now - server.confirmed).as_secs_f64());
+        }
+    }
+
+    fn take_failed_connect(&mut self, id: &ServerId) {
+        if self.cluster.connect_failed(id, Instant::now())
+            && let Some(known) = self.loops.get(id)
+        {
+            known.doubt.notify_one();
+        }
+    }
+
+    fn start_local(&mut self, reports: &mpsc::Sender<Report>) {
+        let client = ServerClient::new(
+            Arc::clone(&self.setup.upstream),
+            self.setup.upstream_address,
+            Arc::clone(&self.identity),
+        );
+        let source = LocalReader::new(ServerReader::new(client, Limits::default()));
+        let metrics = self.metrics.local(&self.setup.hostname);
+        self.start(self.cluster.local.id.clone(), None, source, metrics, reports);
+    }
+
+    /// Makes the loops fit the list of peers.
+    fn reconcile_peers(&mut self, reports: &mpsc::Sender<Report>) {
+        self.setup.peers.mark_unchanged();
+        let Peering::On(connector) = &self.setup.peering else { return };
+        let connector = Arc::clone(connector);
+        let wanted = current_peers(&self.setup);
+        let ids: BTreeSet<&ServerId> = wanted.iter().map(|peer| &peer.id).collect();
+        let gone: Vec<ServerId> = self.cluster.peers.keys().filter(|id| !ids.contains(id)).cloned().collect();
+        for id in gone {
+            self.cluster.remove(&id);
+            if let Some(stopped) = self.loops.remove(&id) {
+                stopped.task.abort();
+            }
+        }
+        for peer in wanted {
+            if self.loops.get(&peer.id).is_some_and(|known| known.peer.as_ref() == Some(&peer)) {
+                continue;
+            }
+            self.cluster.add(&peer, Instant::now());
+            let client = ServerClient::new(Arc::clone(&connector), peer.address, Arc::clone(&self.identity));
+            let source = ServerReader::new(client, Limits::default());
+            let metrics = self.metrics.peer(&peer.hostname);
+            self.start(peer.id.clone(), Some(peer), source, metrics, reports);
+        }
+    }
+
+    fn start(
+        &mut self,
+        id: ServerId,
+        peer: Option<Arc<Peer>>,
+        source: impl Source,
+        metrics: ServerMetrics,
+        reports: &mpsc::Sender<Report>,
+    ) {
+        let every = if peer.is_some() { self.setup.intervals.peer } else { self.setup.intervals.local };
+        let doubt = Arc::new(Notify::new());
+        let task = self.tasks.spawn(poll::run(id.clone(), source, every, Arc::clone(&doubt), reports.clone()));
+        if let Some(replaced) = self.loops.insert(id, Loop { doubt, task, metrics, peer }) {
+            replaced.task.abort();
+        }
+    }
+
+    /// Reads the cluster's objects through the local server.
+    fn local_kube_client(&self) -> kube::Client {
+        let server = ServerClient::new(
+            Arc::clone(&self.setup.upstream),
+            self.setup.upstream_address,
+            Arc::clone(&self.identity),
+        );
+        kube::Client::new(server, "default")
+    }
+}
+
+/// Peers without this node and without doubles; none while peering is off.
+fn current_peers(setup: &Setup) -> Vec<Arc<Peer>> {
+    let mut seen = BTreeSet::from([ServerId::from_hostname(&setup.hostname)]);
+    match setup.peering {
+        Peering::Off(_) => Vec::new(),
+        Peering::On(_) => setup.peers.borrow().iter().filter(|peer| seen.insert(peer.id.clone())).cloned().collect(),
+    }
+}
+
+async fn sleep_until_some(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => sleep_until(wake).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

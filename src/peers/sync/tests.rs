@@ -1,0 +1,289 @@
+//! The whole room against servers on loopback, over TLS.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::*;
+use crate::apimachinery::peer::PeerKind;
+use crate::discovery::ApiGroupDiscoveryList;
+use crate::metrics::Registry;
+use crate::peers::Intervals;
+use crate::settings::IdentityHeaderNames;
+use crate::testing::api_server::{ApiServer, Reply, endless, reply};
+use crate::testing::pki::ControlPlane;
+use crate::tls::{ALPN_HTTP_1_1, Connector};
+use crate::view::{ClusterView, ConditionState};
+
+const FREE_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// Longer than anything here takes, so that a hang fails with what was awaited.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a server answers at the moment.
+#[derive(Clone, Debug, Default)]
+struct State {
+    /// `group/version=resource` of `/apis`.
+    apis: Vec<&'static str>,
+    /// CRDs as `group/version=resource`; `None` answers 403.
+    crds: Option<Vec<&'static str>>,
+}
+
+fn list(listed: &[&str]) -> String {
+    let items: Vec<Value> = listed
+        .iter()
+        .map(|text| {
+            let (group, version, resource) = parts(text);
+            json!({"metadata": {"name": group}, "versions": [{"version": version, "freshness": "Current",
+                "resources": [{"resource": resource, "verbs": ["get"], "responseKind": {"kind": "Thing"}}]}]})
+        })
+        .collect();
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items}).to_string()
+}
+
+fn parts(text: &str) -> (&str, &str, &str) {
+    let (group_version, resource) = text.split_once('=').unwrap();
+    let (group, version) = group_version.split_once('/').unwrap();
+    (group, version, resource)
+}
+
+fn crd(text: &str) -> Value {
+    let (group, version, resource) = parts(text);
+    let spec = json!({"group": group, "names": {"plural": resource}, "scope": "Cluster",
+                      "versions": [{"name": version, "served": true, "storage": true}]});
+    json!({"metadata": {"name": format!("{resource}.{group}")}, "spec": spec, "status": {"conditions": []}})
+}
+
+fn answer(request: &Request<Incoming>, state: &State) -> Reply {
+    let json = |value: Value| reply(StatusCode::OK, "application/json", value.to_string());
+    let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+    let objects = |items: Vec<Value>| json(json!({"metadata": {"resourceVersion": "1"}, "items": items}));
+    match request.uri().path() {
+        "/api" => reply(StatusCode::OK, V2, list(&["/v1=pods"])),
+        "/apis" => reply(StatusCode::OK, V2, list(&state.apis)),
+        "/version" => json(json!({"major": "1", "minor": "35", "gitVersion": "v1.35.4"})),
+        _ if is_watch => endless("application/json", Bytes::new(), Duration::from_secs(1)),
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" => match &state.crds {
+            Some(crds) => objects(crds.iter().map(|text| crd(text)).collect()),
+            None => {
+                let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                                    "message": "forbidden", "reason": "Forbidden", "code": 403});
+                reply(StatusCode::FORBIDDEN, "application/json", status.to_string())
+            }
+        },
+        "/apis/apiregistration.k8s.io/v1/apiservices" => objects(vec![
+            json!({"metadata": {"name": "v1.apps"}, "spec": {"group": "apps", "version": "v1"}}),
+            json!({"metadata": {"name": "v1.metrics.example.com"},
+                   "spec": {"group": "metrics.example.com", "version": "v1", "service": {"name": "metrics"}}}),
+        ]),
+        path => panic!("nobody should ask for {path}"),
+    }
+}
+
+async fn serve(plane: &ControlPlane, address: SocketAddr, state: &watch::Sender<State>) -> ApiServer {
+    let state = state.subscribe();
+    let scenario = move |request: Request<Incoming>| {
+        let values: Vec<_> = request.headers().get_all("x-remote-user").iter().collect();
+        assert_eq!(values, ["system:kube-peerfront"]);
+        assert_eq!(request.headers()["x-remote-group"], "system:authenticated");
+        assert_eq!(request.headers()["x-kubernetes-peer-proxied"], "true");
+        let answer = answer(&request, &state.borrow());
+        async move { answer }
+    };
+    ApiServer::start(plane, address, scenario).await
+}
+
+/// node-a's control loops, with node-a's server and a peer's.
+struct Front {
+    plane: ControlPlane,
+    local: ApiServer,
+    local_state: watch::Sender<State>,
+    peer: Arc<Peer>,
+    peer_server: Option<ApiServer>,
+    peer_state: watch::Sender<State>,
+    peers: watch::Sender<Vec<Arc<Peer>>>,
+    failed_connects: mpsc::Sender<ServerId>,
+    registry: Arc<Registry>,
+    view: ViewReader,
+    trigger: drain::Trigger,
+    task: JoinHandle<()>,
+    _directory: tempfile::TempDir,
+}
+
+impl Front {
+    async fn start(local: State, peer: State) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let plane = ControlPlane::new(directory.path());
+        let files = plane.front_proxy().write(directory.path(), "front-proxy-client");
+        let (local_state, peer_state) = (watch::Sender::new(local), watch::Sender::new(peer));
+        let local = serve(&plane, FREE_PORT, &local_state).await;
+        let peer_server = serve(&plane, FREE_PORT, &peer_state).await;
+        let (id, address) = (ServerId::from_hostname("node-b"), peer_server.address());
+        let peer = Arc::new(Peer { id, hostname: "node-b".to_owned(), address, kind: PeerKind::Front });
+        let roots = plane.path("serving-ca.crt");
+        let connector = Connector::load(&roots, Some(&files), "kubernetes.default.svc", &[ALPN_HTTP_1_1]).unwrap();
+        let connector = Arc::new(connector);
+        let (peers, known_peers) = watch::channel(vec![Arc::clone(&peer)]);
+        let (failed_connects, failed) = mpsc::channel(8);
+        let registry = Arc::new(Registry::new());
+        let (controller, view) = Controller::new(Setup {
+            hostname: "node-a".to_owned(),
+            upstream_address: local.address(),
+            upstream: Arc::clone(&connector),
+            peering: Peering::On(connector),
+            peers: known_peers,
+            identity_headers: IdentityHeaderNames::default(),
+            failed_connects: failed,
+            intervals: Intervals { local: Duration::from_millis(50), peer: Duration::from_millis(50) },
+            registry: Arc::clone(&registry),
+        });
+        let (trigger, drain) = drain::channel();
+        let task = tokio::spawn(controller.run(drain));
+        Self {
+            plane,
+            local,
+            local_state,
+            peer,
+            peer_server: Some(peer_server),
+            peer_state,
+            peers,
+            failed_connects,
+            registry,
+            view,
+            trigger,
+            task,
+            _directory: directory,
+        }
+    }
+
+    async fn until(&mut self, what: &str, wanted: impl Fn(&ClusterView) -> bool) -> Arc<ClusterView> {
+        match timeout(PATIENCE, self.view.wait_for(wanted)).await {
+            Ok(view) => view.unwrap(),
+            Err(_) => panic!("{what}: {:#?}", self.view.load_full()),
+        }
+    }
+
+    async fn until_listed(&mut self, expected: &[&str]) {
+        let what = format!("{expected:?} are listed");
+        self.until(&what, |view| listed(view) == expected).await;
+    }
+
+    async fn stop_peer(&mut self) {
+        self.peer_server.take().unwrap().stop().await;
+    }
+
+    async fn start_peer(&mut self) {
+        self.peer_server = Some(serve(&self.plane, self.peer.address, &self.peer_state).await);
+    }
+
+    /// Ends everything and fails if a server was asked something wrong.
+    async fn finish(self) {
+        self.trigger.start();
+        timeout(PATIENCE, self.task).await.unwrap().unwrap();
+        self.local.stop().await;
+        if let Some(server) = self.peer_server {
+            server.stop().await;
+        }
+    }
+}
+
+/// `group/version` of the merged `/apis`, `!` before what is stale.
+fn listed(view: &ClusterView) -> Vec<String> {
+    let Some(documents) = &view.documents else { return Vec::new() };
+    let list: ApiGroupDiscoveryList = serde_json::from_slice(&documents.apis.json.plain).unwrap();
+    list.group_versions()
+        .map(|(group, listed)| {
+            let mark = if String::from(listed.freshness.clone()) == "Stale" { "!" } else { "" };
+            format!("{mark}{group}/{}", listed.version)
+        })
+        .collect()
+}
+
+fn state(apis: &[&'static str], crds: &[&'static str]) -> State {
+    State { apis: apis.to_vec(), crds: Some(crds.to_vec()) }
+}
+
+#[tokio::test]
+async fn view_follows_a_peer_that_changes_dies_and_returns() {
+    let mut front = Front::start(state(&["apps/v1=deployments"], &[]), state(&["batch/v1=jobs"], &[])).await;
+    let view = front.until("ready", ClusterView::is_ready).await;
+    assert_eq!(view.local.version.as_ref().map(|version| version.minor), Some(35));
+    front.until_listed(&["apps/v1", "batch/v1"]).await;
+
+    front.peer_state.send_modify(|state| state.apis = vec!["batch/v1=jobs", "storage.k8s.io/v1=csinodes"]);
+    front.until_listed(&["apps/v1", "batch/v1", "storage.k8s.io/v1"]).await;
+
+    front.stop_peer().await;
+    front.until_listed(&["apps/v1", "!batch/v1", "!storage.k8s.io/v1"]).await;
+    let view = front.view.load_full();
+    assert!(!view.peers[0].available && view.peers[0].lost && view.peers[0].heard);
+    let metrics = front.registry.render();
+    assert!(metrics.contains("peerfront_peer_available{peer=\"node-b\"} 0"), "{metrics}");
+    assert!(!metrics.contains("sync_errors_total{type=\"fetch_discovery\"} 0"), "{metrics}");
+
+    front.start_peer().await;
+    front.until_listed(&["apps/v1", "batch/v1", "storage.k8s.io/v1"]).await;
+    front.until("available again", |view| view.peers[0].available).await;
+    assert!(front.registry.render().contains("peerfront_peer_available{peer=\"node-b\"} 1"));
+
+    front.peers.send_replace(Vec::new());
+    front.until_listed(&["apps/v1"]).await;
+    front.finish().await;
+}
+
+#[tokio::test]
+async fn all_series_exist_at_zero_before_anything_was_read() {
+    let front = Front::start(State::default(), State::default()).await;
+    let metrics = front.registry.render();
+    for kind in ["lease_list", "hostport_resolution", "fetch_discovery"] {
+        let line = format!("apiserver_peer_discovery_sync_errors_total{{type=\"{kind}\"}} 0");
+        assert!(metrics.contains(&line), "{line} is not in\n{metrics}");
+    }
+    front.finish().await;
+}
+
+#[tokio::test]
+async fn failed_connect_is_published_at_once_and_undone_by_a_new_connection() {
+    let mut front = Front::start(state(&["apps/v1=deployments"], &[]), state(&["batch/v1=jobs"], &[])).await;
+    front.until("peer heard", |view| view.peers[0].heard && view.documents.is_some()).await;
+    let before = front.peer_server.as_ref().unwrap().connections();
+    let mut changes = front.view.clone();
+    front.failed_connects.send(front.peer.id.clone()).await.unwrap();
+    timeout(PATIENCE, changes.wait_for(|view| !view.peers[0].available)).await.unwrap();
+    front.until("available again", |view| view.peers[0].available).await;
+    let connections = front.peer_server.as_ref().unwrap().connections();
+    assert!(connections > before, "an old connection proves nothing");
+    front.finish().await;
+}
+
+#[tokio::test]
+async fn crds_and_api_services_of_the_cluster_are_not_taken_from_peers() {
+    let peer = ["apps/v1=deployments", "example.com/v1=things", "metrics.example.com/v1=pods", "batch/v1=jobs"];
+    let local = state(&["apps/v1=deployments"], &["example.com/v1=things"]);
+    let mut front = Front::start(local, state(&peer, &[])).await;
+    front.until_listed(&["apps/v1", "batch/v1"]).await;
+    let view = front.until("watching", |view| view.readiness[2].state == ConditionState::Met).await;
+    assert_eq!(listed(&view), ["apps/v1", "batch/v1"]);
+    front.finish().await;
+}
+
+#[tokio::test]
+async fn missing_rights_are_named_in_readiness_and_granted_ones_found() {
+    let local = State { apis: vec!["apps/v1=deployments"], crds: None };
+    let mut front = Front::start(local, state(&["example.com/v1=things"], &[])).await;
+    let view = front.until("refused", |view| view.readiness[2].message.contains("kubectl apply -f")).await;
+    assert_eq!(view.readiness[2].state, ConditionState::Degraded);
+    front.until_listed(&["apps/v1"]).await;
+    front.local_state.send_modify(|state| state.crds = Some(Vec::new()));
+    front.until("granted", |view| view.readiness[2].state == ConditionState::Met).await;
+    front.until_listed(&["apps/v1", "example.com/v1"]).await;
+    front.finish().await;
+}

@@ -1,0 +1,217 @@
+//! Who serves what: built aside from every server's documents, then read by requests without a lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::exclusion::{Exclusion, Exclusions, is_built_in};
+use super::served::{Served, ServedResources, Verb, Verbs};
+use crate::apimachinery::gvr::{GroupVersion, GroupVersionResource};
+use crate::apimachinery::peer::Peer;
+use crate::request_info::RequestInfo;
+
+/// What is known of the co-located kube-apiserver.
+#[derive(Clone, Copy, Debug)]
+pub struct LocalServer<'i> {
+    /// What it serves, or served when it was last heard; `None` if its documents have not been read yet.
+    pub serves: Option<&'i ServedResources>,
+    /// Whether it takes connections. While it does not, peers stand in for it.
+    pub reachable: bool,
+}
+
+/// What is known of one peer.
+#[derive(Clone, Debug)]
+pub struct PeerRoutes<'i> {
+    /// The peer.
+    pub peer: Arc<Peer>,
+    /// Whether it takes connections.
+    pub available: bool,
+    /// Whether it need not be waited for: its documents were read, or it was silent for too long (5 minutes).
+    pub heard: bool,
+    /// What it serves; `None` if that is not known.
+    pub serves: Option<&'i ServedResources>,
+}
+
+/// Who serves what. Immutable; a change makes a new table.
+#[derive(Debug, Default)]
+pub struct RoutingTable {
+    groups: HashMap<String, HashMap<String, GroupVersionRoutes>>,
+    peers: Vec<PeerState>,
+    /// All peers, for what every server answers; its key is empty, as upstream counts what is for no resource.
+    everything: (GroupVersionResource, Routes),
+    local_read: bool,
+    local_reachable: bool,
+    unheard: bool,
+    only_built_in: bool,
+}
+
+#[derive(Debug)]
+struct PeerState {
+    peer: Arc<Peer>,
+    available: bool,
+}
+
+#[derive(Debug, Default)]
+struct GroupVersionRoutes {
+    /// Set if an APIService serves the whole of it.
+    exclusion: Option<Exclusion>,
+    resources: HashMap<String, ResourceRoutes>,
+}
+
+#[derive(Debug)]
+pub(super) struct ResourceRoutes {
+    /// The resource as its servers spell it, for logs and metrics.
+    pub(super) key: GroupVersionResource,
+    /// Why only the local server counts.
+    exclusion: Option<Exclusion>,
+    pub(super) itself: Routes,
+    subresources: HashMap<String, Routes>,
+}
+
+/// The servers of one resource or subresource, with the verbs that each of them knows.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    pub(super) local: Option<Verbs>,
+    peers: Vec<(usize, Verbs)>,
+}
+
+/// What the table says of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<'v> {
+    pub(super) exclusion: Option<Exclusion>,
+    pub(super) resource: Option<&'v ResourceRoutes>,
+    /// The servers of exactly the resource or subresource that is asked for.
+    pub(super) routes: Option<&'v Routes>,
+}
+
+impl RoutingTable {
+    /// Builds the table. What is excluded stays in it, marked: peers never add it, but one that serves it may stand in
+    /// for a local server that served it and is down.
+    #[must_use]
+    pub fn build(local: LocalServer<'_>, peers: &[PeerRoutes<'_>], exclusions: &Exclusions) -> Self {
+        let mut table = Self {
+            local_read: local.serves.is_some(),
+            local_reachable: local.reachable,
+            unheard: peers.iter().any(|peer| !peer.heard),
+            only_built_in: exclusions.only_built_in(),
+            ..Self::default()
+        };
+        for served in local.serves.into_iter().flat_map(ServedResources::iter) {
+            table.routes(&served).local = Some(served.verbs);
+        }
+        for (index, peer) in peers.iter().enumerate() {
+            table.peers.push(PeerState { peer: Arc::clone(&peer.peer), available: peer.available });
+            table.everything.1.peers.push((index, Verbs::default()));
+            for served in peer.serves.into_iter().flat_map(ServedResources::iter) {
+                table.routes(&served).peers.push((index, served.verbs));
+            }
+        }
+        table.mark(exclusions);
+        table
+    }
+
+    /// All peers, under an empty key.
+    pub(super) fn everything(&self) -> (&GroupVersionResource, &Routes) {
+        (&self.everything.0, &self.everything.1)
+    }
+
+    /// Whether the local server's documents have been read.
+    pub(super) fn local_read(&self) -> bool {
+        self.local_read
+    }
+
+    /// Whether the local server takes connections.
+    pub(super) fn local_reachable(&self) -> bool {
+        self.local_reachable
+    }
+
+    /// Whether somebody may serve more than the table knows.
+    pub(super) fn incomplete(&self) -> bool {
+        self.unheard || !self.local_read
+    }
+
+    /// What is known of the resource or subresource that a request is for.
+    pub(super) fn find(&self, info: &RequestInfo<'_>) -> Entry<'_> {
+        let group_version =
+            self.groups.get(info.api_group.as_ref()).and_then(|versions| versions.get(info.api_version.as_ref()));
+        let resource = group_version.and_then(|routes| routes.resources.get(info.resource.as_ref()));
+        let routes = resource.and_then(|resource| match info.subresource.as_ref() {
+            "" => Some(&resource.itself),
+            subresource => resource.subresources.get(subresource),
+        });
+        let exclusion = match (resource, group_version) {
+            (Some(resource), _) => resource.exclusion,
+            (None, Some(group_version)) => group_version.exclusion,
+            (None, None) => self.unknown_group(&info.api_group),
+        };
+        Entry { exclusion, resource, routes }
+    }
+
+    /// Why a group version of which no resource is meant, or a group if the version is empty, is left to the local
+    /// server.
+    pub(super) fn exclusion_of(&self, group: &str, version: &str) -> Option<Exclusion> {
+        let known = self.groups.get(group).and_then(|versions| versions.get(version));
+        known.map_or_else(|| self.unknown_group(group), |routes| routes.exclusion)
+    }
+
+    /// The peers of the routes that take connections and know the verb.
+    pub(super) fn available<'v>(
+        &'v self,
+        routes: &'v Routes,
+        verb: Option<Verb>,
+    ) -> impl Iterator<Item = &'v Arc<Peer>> + 'v {
+        let able = routes.peers.iter().filter(move |(_, verbs)| verbs.allow(verb));
+        able.map(|(index, _)| &self.peers[*index]).filter(|state| state.available).map(|state| &state.peer)
+    }
+
+    fn unknown_group(&self, group: &str) -> Option<Exclusion> {
+        (self.only_built_in && !is_built_in(group)).then_some(Exclusion::NotBuiltIn)
+    }
+
+    fn routes(&mut self, served: &Served<'_>) -> &mut Routes {
+        let resource = self.resource(served.group_version, served.resource);
+        match served.subresource {
+            None => &mut resource.itself,
+            Some(part) => resource.subresources.entry(part.to_owned()).or_default(),
+        }
+    }
+
+    fn resource(&mut self, group_version: &GroupVersion, resource: &str) -> &mut ResourceRoutes {
+        self.group_version(group_version).resources.entry(resource.to_owned()).or_insert_with(|| ResourceRoutes {
+            key: GroupVersionResource { group_version: group_version.clone(), resource: resource.to_owned() },
+            exclusion: None,
+            itself: Routes::default(),
+            subresources: HashMap::new(),
+        })
+    }
+
+    fn group_version(&mut self, group_version: &GroupVersion) -> &mut GroupVersionRoutes {
+        let versions = self.groups.entry(group_version.group.clone()).or_default();
+        versions.entry(group_version.version.clone()).or_default()
+    }
+
+    /// Notes at everything that is excluded why it is, also at what nobody serves.
+    fn mark(&mut self, exclusions: &Exclusions) {
+        for defined in exclusions.custom_resources() {
+            self.resource(&defined.group_version, &defined.resource);
+        }
+        for group_version in exclusions.api_services() {
+            self.group_version(group_version);
+        }
+        for (group, versions) in &mut self.groups {
+            for (version, routes) in versions {
+                let group_version = GroupVersion::new(group, version);
+                routes.exclusion = exclusions.of_group_version(&group_version);
+                for (name, resource) in &mut routes.resources {
+                    resource.exclusion = exclusions.of_resource(&group_version, name);
+                }
+            }
+        }
+    }
+}
+
+impl Routes {
+    /// Whether some peer, available or not, serves it and knows the verb.
+    pub(super) fn has_peer(&self, verb: Option<Verb>) -> bool {
+        self.peers.iter().any(|(_, verbs)| verbs.allow(verb))
+    }
+}

@@ -1,0 +1,346 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use http::{Method, Uri};
+use tokio::time::{Duration, Instant};
+
+use super::*;
+use crate::apimachinery::gvr::{GroupVersion, GroupVersionResource};
+use crate::apimachinery::peer::{Hop, Peer, PeerKind};
+use crate::apimachinery::server_id::ServerId;
+use crate::request_info::RequestInfo;
+
+const ALL: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+/// A local server of an older version, and two newer peers.
+struct Cluster {
+    local: ServedResources,
+    one: ServedResources,
+    two: ServedResources,
+    local_read: bool,
+    local_reachable: bool,
+    one_available: bool,
+    two_available: bool,
+    two_heard: bool,
+    exclusions: Exclusions,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let mut local = ServedResources::new();
+        local.insert("", "v1", "pods", None, ALL);
+        local.insert("", "v1", "pods", Some("exec"), &["create", "get"]);
+        local.insert("", "v1", "services", None, ALL);
+        local.insert("", "v1", "services", Some("proxy"), ALL);
+        local.insert("storage.k8s.io", "v1", "csinodes", None, ALL);
+        local.insert("example.com", "v1", "widgets", None, ALL);
+        local.insert("authentication.k8s.io", "v1", "tokenreviews", None, &["create"]);
+        let mut one = local.clone();
+        one.insert("storage.k8s.io", "v1", "csinodes", Some("status"), &["get", "patch", "update"]);
+        one.insert("certificates.k8s.io", "v1", "clustertrustbundles", None, ALL);
+        one.insert("authentication.k8s.io", "v1", "tokenreviews", None, &["create", "list"]);
+        one.insert("example.com", "v1", "gadgets", None, ALL);
+        one.insert("storage.k8s.io", "v1", "customs", None, ALL);
+        one.insert("metrics.k8s.io", "v1beta1", "pods", None, &["get", "list"]);
+        let mut two = local.clone();
+        two.insert("certificates.k8s.io", "v1", "clustertrustbundles", None, ALL);
+        let mut exclusions = Exclusions::default();
+        let now = Instant::now();
+        let resources = [
+            gvr("example.com", "v1", "widgets"),
+            gvr("example.com", "v1", "gadgets"),
+            gvr("storage.k8s.io", "v1", "customs"),
+        ];
+        exclusions.set_custom_resources(resources.into(), now);
+        exclusions.set_api_services([GroupVersion::new("metrics.k8s.io", "v1beta1")].into(), now);
+        Self {
+            local,
+            one,
+            two,
+            local_read: true,
+            local_reachable: true,
+            one_available: true,
+            two_available: true,
+            two_heard: true,
+            exclusions,
+        }
+    }
+
+    fn table(&self) -> RoutingTable {
+        let local = LocalServer { serves: self.local_read.then_some(&self.local), reachable: self.local_reachable };
+        let peers = [
+            PeerRoutes { peer: peer("one"), available: self.one_available, heard: true, serves: Some(&self.one) },
+            PeerRoutes {
+                peer: peer("two"),
+                available: self.two_available,
+                heard: self.two_heard,
+                serves: self.two_heard.then_some(&self.two),
+            },
+        ];
+        RoutingTable::build(local, &peers, &self.exclusions)
+    }
+
+    fn check(&self, request: &str, expected: &str) {
+        self.check_hop(Hop::First, request, expected);
+    }
+
+    fn check_hop(&self, hop: Hop, request: &str, expected: &str) {
+        let (method, target) = request.split_once(' ').unwrap();
+        let (method, uri): (Method, Uri) = (method.parse().unwrap(), target.parse().unwrap());
+        let info = RequestInfo::parse(&method, &uri).unwrap();
+        let table = self.table();
+        assert_eq!(display(&decide(&info, hop, &table)), expected, "{hop:?} {request}");
+    }
+}
+
+fn display(decision: &Decision<'_>) -> String {
+    match decision {
+        Decision::Discovery(document) => format!("{document:?}"),
+        Decision::Upstream { why, not_found, otherwise } => {
+            let otherwise = otherwise.map(|candidates| format!(", else {}", names(&candidates))).unwrap_or_default();
+            format!("local {why:?}, 404 {not_found:?}{otherwise}")
+        }
+        Decision::Peer(candidates) => {
+            let not_found = match candidates.not_found() {
+                NotFound::Unavailable => String::new(),
+                other => format!(", 404 {other:?}"),
+            };
+            format!("{} {:?}{not_found}", names(candidates), candidates.why())
+        }
+        Decision::Unavailable(unavailable) => format!("nobody {:?}", unavailable.why),
+    }
+}
+
+fn names(candidates: &Candidates<'_>) -> String {
+    candidates.iter().map(|peer| peer.hostname.as_str()).collect::<Vec<_>>().join("+")
+}
+
+fn peer(name: &str) -> Arc<Peer> {
+    let address = "127.0.0.1:1".parse().unwrap();
+    Arc::new(Peer { id: ServerId::from_hostname(name), hostname: name.to_owned(), address, kind: PeerKind::Front })
+}
+
+fn gvr(group: &str, version: &str, resource: &str) -> GroupVersionResource {
+    GroupVersionResource { group_version: GroupVersion::new(group, version), resource: resource.to_owned() }
+}
+
+#[test]
+fn discovery_is_answered_here_for_get_without_slash_at_first_hop() {
+    let cluster = Cluster::new();
+    cluster.check("GET /api", "Api");
+    cluster.check("GET /apis?timeout=32s", "Apis");
+    for request in ["HEAD /api", "POST /apis", "GET /api/", "GET /apis/", "GET /healthz", "GET /api/v1", "get /api"] {
+        cluster.check(request, "local NonResource, 404 Pass");
+    }
+    cluster.check_hop(Hop::Last, "GET /apis", "local NonResource, 404 Pass");
+}
+
+#[test]
+fn local_server_comes_first() {
+    let cluster = Cluster::new();
+    cluster.check("GET /api/v1/pods", "local ServesIt, 404 PlainUnavailable, else one+two");
+    cluster.check("GET /api/v1/namespaces/a/pods/b/exec", "local ServesIt, 404 PlainUnavailable, else one+two");
+    cluster.check("HEAD /api/v1/namespaces/a/pods/b", "local ServesIt, 404 PlainUnavailable, else one+two");
+    cluster.check("OPTIONS /api/v1/pods", "local ServesIt, 404 PlainUnavailable, else one+two");
+    cluster.check("GET /api/v1/proxy/namespaces/a/services/b", "local ServesIt, 404 Pass, else one+two");
+    cluster.check("GET /api/v1/namespaces/a/services/b/proxy/x", "local ServesIt, 404 Pass, else one+two");
+}
+
+#[test]
+fn peer_serves_what_the_local_server_does_not() {
+    let cluster = Cluster::new();
+    cluster.check("GET /apis/certificates.k8s.io/v1/clustertrustbundles", "one+two Resource");
+    cluster.check("PATCH /apis/storage.k8s.io/v1/csinodes/n/status", "one Subresource");
+    cluster.check("DELETE /apis/storage.k8s.io/v1/csinodes/n/status", "one Subresource");
+    cluster.check("GET /apis/authentication.k8s.io/v1/tokenreviews", "one Verb");
+    cluster.check("OPTIONS /apis/certificates.k8s.io/v1/clustertrustbundles", "one+two Resource");
+    let unknown_verb = "local VerbUnknown, 404 PlainUnavailable, else one+two";
+    cluster.check("PUT /apis/authentication.k8s.io/v1/tokenreviews/a", unknown_verb);
+    cluster.check("PATCH /api/v1/namespaces/a/pods/b/exec", unknown_verb);
+}
+
+#[test]
+fn local_server_has_the_last_word_on_what_nobody_serves() {
+    let mut cluster = Cluster::new();
+    for request in [
+        "GET /apis/new.com/v1/things",
+        "GET /api/v1/pods/a/new",
+        "GET /apis/storage.k8s.io/v2/csinodes",
+        "GET /apis/x/v1",
+    ] {
+        let why = if request.ends_with("/x/v1") { "NonResource" } else { "ServedByNobody" };
+        cluster.check(request, &format!("local {why}, 404 Pass"));
+        cluster.two_heard = false;
+        cluster.check(request, &format!("local {why}, 404 Unavailable"));
+        cluster.two_heard = true;
+    }
+    cluster.two_heard = false;
+    for request in ["GET /apis", "GET /apis/x", "GET /apis/x/v1/", "GET /apis/metrics.k8s.io/v1beta1", "GET /healthz/x"]
+    {
+        let expected = match request {
+            "GET /apis" => "Apis",
+            "GET /apis/x" | "GET /apis/x/v1/" => "local NonResource, 404 Unavailable",
+            _ => "local NonResource, 404 Pass",
+        };
+        cluster.check(request, expected);
+    }
+    cluster.check("GET /apis/new.com/v1/things/a/proxy", "local ServedByNobody, 404 Pass");
+}
+
+#[test]
+fn forwarded_request_stays_here() {
+    let cluster = Cluster::new();
+    let last = |request, expected| cluster.check_hop(Hop::Last, request, expected);
+    last("GET /api/v1/pods", "local AlreadyForwarded, 404 PlainUnavailable");
+    last("GET /apis/certificates.k8s.io/v1/clustertrustbundles", "local AlreadyForwarded, 404 Unavailable");
+    last("GET /apis/storage.k8s.io/v1/csinodes/n/status", "local AlreadyForwarded, 404 Unavailable");
+    last("GET /apis/nobody.com/v1/things", "local AlreadyForwarded, 404 Unavailable");
+    last("GET /apis/example.com/v1/gadgets", "local AlreadyForwarded, 404 Pass");
+}
+
+#[test]
+fn excluded_resources_are_left_to_the_local_server() {
+    let mut cluster = Cluster::new();
+    cluster.two_heard = false;
+    cluster.check("GET /apis/example.com/v1/gadgets", "local LeftToIt(CustomResource), 404 Pass");
+    cluster.check("GET /apis/storage.k8s.io/v1/customs", "local LeftToIt(CustomResource), 404 Pass");
+    cluster.check("GET /apis/metrics.k8s.io/v1beta1/pods", "local LeftToIt(ApiService), 404 Pass");
+    cluster.check("GET /apis/metrics.k8s.io/v1beta1/nodes", "local LeftToIt(ApiService), 404 Pass");
+    // A CRD in a built-in group does not hide the built-in part.
+    cluster.check("PATCH /apis/storage.k8s.io/v1/csinodes/n/status", "one Subresource");
+}
+
+#[test]
+fn without_rights_only_built_in_groups_are_taken_from_peers() {
+    let mut cluster = Cluster::new();
+    cluster.exclusions = Exclusions::default();
+    cluster.check("GET /apis/certificates.k8s.io/v1/clustertrustbundles", "one+two Resource");
+    cluster.check("GET /apis/example.com/v1/gadgets", "local LeftToIt(NotBuiltIn), 404 Pass");
+    cluster.check("GET /apis/metrics.k8s.io/v1beta1/pods", "local LeftToIt(NotBuiltIn), 404 Pass");
+    cluster.check("GET /apis/nobody.com/v1/things", "local LeftToIt(NotBuiltIn), 404 Pass");
+    cluster.check("GET /apis/example.com/v1/widgets", "local ServesIt, 404 Pass, else one+two");
+}
+
+#[test]
+fn unreachable_peers_are_passed_over() {
+    let mut cluster = Cluster::new();
+    cluster.one_available = false;
+    cluster.check("GET /apis/certificates.k8s.io/v1/clustertrustbundles", "two Resource");
+    cluster.check("PATCH /apis/storage.k8s.io/v1/csinodes/n/status", "nobody Subresource");
+    cluster.check("GET /apis/authentication.k8s.io/v1/tokenreviews", "nobody Verb");
+    cluster.two_available = false;
+    cluster.check("GET /apis/certificates.k8s.io/v1/clustertrustbundles", "nobody Resource");
+    cluster.check("GET /api/v1/pods", "local ServesIt, 404 PlainUnavailable");
+}
+
+#[test]
+fn peers_stand_in_for_a_local_server_that_is_down() {
+    let mut cluster = Cluster::new();
+    cluster.local_reachable = false;
+    cluster.check("GET /api/v1/pods", "one+two LocalUnreachable, 404 PlainUnavailable");
+    cluster.check("POST /api/v1/namespaces/a/pods/b/exec", "one+two LocalUnreachable, 404 PlainUnavailable");
+    cluster.check("GET /apis/certificates.k8s.io/v1/clustertrustbundles", "one+two Resource");
+    cluster.check("GET /apis/example.com/v1/widgets", "one+two LocalUnreachable, 404 Pass");
+    cluster.check("GET /apis/example.com/v1/gadgets", "local LeftToIt(CustomResource), 404 Pass");
+    cluster.check("GET /api/v1/namespaces/a/services/b/proxy", "one+two LocalUnreachable, 404 Pass");
+    cluster.check("GET /readyz", "local NonResource, 404 Pass");
+    cluster.check_hop(Hop::Last, "GET /api/v1/pods", "local AlreadyForwarded, 404 PlainUnavailable");
+    cluster.local_read = false;
+    cluster.check("GET /api/v1/pods", "one+two LocalUnreachable, 404 PlainUnavailable");
+    (cluster.one_available, cluster.two_available) = (false, false);
+    cluster.check("GET /api/v1/pods", "nobody LocalUnreachable");
+}
+
+#[test]
+fn local_server_not_read_yet_may_serve_anything() {
+    let mut cluster = Cluster::new();
+    cluster.local_read = false;
+    cluster.check("GET /api/v1/pods", "local NotRead, 404 Unavailable, else one+two");
+    cluster.check("GET /apis/nobody.com/v1/things", "local NotRead, 404 Unavailable");
+    cluster.check("GET /apis/x", "local NonResource, 404 Unavailable");
+}
+
+#[test]
+fn key_comes_from_the_table() {
+    let (cluster, method) = (Cluster::new(), Method::GET);
+    let uri: Uri = "/apis/certificates.k8s.io/v1/clustertrustbundles/a".parse().unwrap();
+    let table = cluster.table();
+    let Decision::Peer(candidates) = decide(&RequestInfo::parse(&method, &uri).unwrap(), Hop::First, &table) else {
+        panic!("not for a peer");
+    };
+    assert_eq!(candidates.key(), &gvr("certificates.k8s.io", "v1", "clustertrustbundles"));
+}
+
+#[test]
+fn shuffling_is_even_and_repeatable() {
+    let (cluster, method) = (Cluster::new(), Method::GET);
+    let uri: Uri = "/apis/certificates.k8s.io/v1/clustertrustbundles".parse().unwrap();
+    let table = cluster.table();
+    let Decision::Peer(candidates) = decide(&RequestInfo::parse(&method, &uri).unwrap(), Hop::First, &table) else {
+        panic!("not for a peer");
+    };
+    let first: Vec<_> = (0..1000).map(|random| candidates.shuffled(random)[0].hostname.clone()).collect();
+    let ones = first.iter().filter(|name| *name == "one").count();
+    assert!((400..600).contains(&ones), "{ones} of 1000");
+    assert_eq!(candidates.shuffled(7), candidates.shuffled(7));
+    assert_eq!(candidates.shuffled(7).len(), 2);
+}
+
+#[test]
+fn deleted_definitions_count_for_the_grace_period() {
+    let start = Instant::now();
+    let (widgets, version) = (gvr("a.com", "v1", "widgets"), GroupVersion::new("a.com", "v1"));
+    let mut exclusions = Exclusions::default();
+    assert!(exclusions.set_api_services(BTreeSet::new(), start));
+    assert!(exclusions.set_custom_resources([widgets.clone()].into(), start));
+    assert!(!exclusions.set_custom_resources([widgets.clone()].into(), start));
+    let excluded = |exclusions: &Exclusions| exclusions.of_resource(&version, "widgets");
+    assert_eq!(excluded(&exclusions), Some(Exclusion::CustomResource));
+    assert_eq!(exclusions.of_resource(&version, "gadgets"), None);
+
+    assert!(exclusions.set_custom_resources(BTreeSet::new(), start));
+    assert_eq!(exclusions.next_expiry(), Some(start + GRACE_PERIOD));
+    assert!(!exclusions.expire(start + GRACE_PERIOD - Duration::from_nanos(1)));
+    assert_eq!(excluded(&exclusions), Some(Exclusion::CustomResource));
+    assert!(exclusions.expire(start + GRACE_PERIOD));
+    assert_eq!(excluded(&exclusions), None);
+    assert_eq!(exclusions.next_expiry(), None);
+}
+
+#[test]
+fn definition_made_again_does_not_expire() {
+    let start = Instant::now();
+    let version = GroupVersion::new("a.com", "v1");
+    let mut exclusions = Exclusions::default();
+    exclusions.set_custom_resources(BTreeSet::new(), start);
+    exclusions.set_api_services([version.clone()].into(), start);
+    exclusions.set_api_services(BTreeSet::new(), start);
+    exclusions.set_api_services([version.clone()].into(), start);
+    assert!(!exclusions.expire(start + GRACE_PERIOD));
+    assert_eq!(exclusions.of_group_version(&version), Some(Exclusion::ApiService));
+}
+
+#[test]
+fn built_in_groups_are_told_by_their_names() {
+    for group in ["", "apps", "batch", "storage.k8s.io", "rbac.authorization.k8s.io", "flowcontrol.apiserver.k8s.io"] {
+        assert!(exclusion::is_built_in(group), "{group}");
+    }
+    for group in ["example.com", "metrics.k8s.io", "gateway.networking.k8s.io", "cluster.x-k8s.io", ".k8s.io.x", "app"]
+    {
+        assert!(!exclusion::is_built_in(group), "{group}");
+    }
+}
+
+#[test]
+fn served_resources_come_out_as_they_went_in() {
+    let mut served = ServedResources::new();
+    served.insert("", "v1", "pods", Some("status"), &["get", "dance"]);
+    served.insert("", "v1", "pods", None, &["watch", "create"]);
+    served.insert_group_version("empty", "v1");
+    let found: Vec<_> = served
+        .iter()
+        .map(|one| format!("{} {} {:?} {}", one.group_version, one.resource, one.subresource, one.verbs))
+        .collect();
+    assert_eq!(found, ["v1 pods None create,watch", "v1 pods Some(\"status\") get"]);
+    assert_eq!(served.group_versions().map(ToString::to_string).collect::<Vec<_>>(), ["v1", "empty/v1"]);
+}

@@ -1,0 +1,178 @@
+//! The cluster as this front sees it: one value that a request loads once.
+//!
+//! Routing table, merged documents and peer states are built from the same inputs and replaced together, so that what
+//! discovery lists and what routing knows agree. `peers` writes, everyone else reads; this room does no I/O.
+
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Guard};
+use http::HeaderValue;
+use tokio::sync::watch;
+
+use crate::apimachinery::peer::Peer;
+use crate::discovery::Rendered;
+use crate::routing::RoutingTable;
+
+/// Everything the data path and the admin listener need to know about the cluster.
+#[derive(Debug)]
+pub struct ClusterView {
+    /// Who serves what.
+    pub routes: RoutingTable,
+    /// Merged discovery; `None` until the local server has been read and each peer has been tried once, because a
+    /// document without a peer's groups says that they are gone.
+    pub documents: Option<Documents>,
+    /// The co-located kube-apiserver.
+    pub local: LocalState,
+    /// The other servers, by server ID.
+    pub peers: Vec<PeerState>,
+    /// What is awaited before this front should get traffic, and what is missing though it may.
+    pub readiness: Vec<Condition>,
+}
+
+/// The merged documents, ready to be sent.
+#[derive(Clone, Debug)]
+pub struct Documents {
+    /// `/api`.
+    pub api: Arc<Rendered>,
+    /// `/apis`.
+    pub apis: Arc<Rendered>,
+}
+
+/// What is known of the co-located kube-apiserver.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct LocalState {
+    /// Whether its documents have been read at least once.
+    pub heard: bool,
+    /// Whether it answered of late.
+    pub available: bool,
+    /// Its version, once read.
+    pub version: Option<ServerVersion>,
+    /// `ETag` of its own `/api` (`profile=nopeer`), for conditional requests; `None` if it sends none.
+    pub api_etag: Option<HeaderValue>,
+    /// `ETag` of its own `/apis` (`profile=nopeer`).
+    pub apis_etag: Option<HeaderValue>,
+    /// Why its documents could not be read at the last attempt.
+    pub error: Option<String>,
+}
+
+/// What a kube-apiserver answers at `/version`, as far as peerfront needs it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ServerVersion {
+    /// Minor version, such as 35 of 1.35.
+    pub minor: u32,
+    /// The whole version, such as `v1.35.4`.
+    pub git_version: String,
+}
+
+/// What is known of a peer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PeerState {
+    /// Who it is.
+    pub peer: Arc<Peer>,
+    /// Whether requests may be forwarded to it: the last connect and the last read did not fail.
+    pub available: bool,
+    /// Whether its documents have been read at least once since start.
+    pub heard: bool,
+    /// Whether it has not answered for so long that group versions which only it serves are listed as `Stale`.
+    pub lost: bool,
+    /// Why its documents could not be read at the last attempt.
+    pub error: Option<String>,
+}
+
+/// One named line of readiness.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Condition {
+    /// What it is about, such as `local-discovery`.
+    pub name: &'static str,
+    /// How it stands.
+    pub state: ConditionState,
+    /// What is awaited or missing and what helps; empty when there is nothing to say.
+    pub message: String,
+}
+
+/// How a condition stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ConditionState {
+    /// As it should be.
+    Met,
+    /// Not as it should be, but requests can be served: said, not waited for.
+    Degraded,
+    /// To be waited for.
+    Waiting,
+}
+
+impl ClusterView {
+    /// Whether nothing is awaited any more.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.readiness.iter().all(|condition| condition.state != ConditionState::Waiting)
+    }
+}
+
+/// Makes the two halves, which start with `view`.
+#[must_use]
+pub fn channel(view: ClusterView) -> (ViewWriter, ViewReader) {
+    let current = Arc::new(ArcSwap::from_pointee(view));
+    let (changed, changes) = watch::channel(());
+    (ViewWriter { current: Arc::clone(&current), changed }, ViewReader { current, changes })
+}
+
+/// The half that replaces the view. There is one, so it cannot be cloned.
+#[derive(Debug)]
+pub struct ViewWriter {
+    current: Arc<ArcSwap<ClusterView>>,
+    changed: watch::Sender<()>,
+}
+
+impl ViewWriter {
+    /// Replaces the view for every request that begins from now on.
+    pub fn publish(&self, view: ClusterView) {
+        self.current.store(Arc::new(view));
+        self.changed.send_replace(());
+    }
+
+    /// Waits until nobody reads the view any more.
+    pub async fn closed(&self) {
+        self.changed.closed().await;
+    }
+}
+
+/// The half that reads the view.
+#[derive(Clone, Debug)]
+pub struct ViewReader {
+    current: Arc<ArcSwap<ClusterView>>,
+    changes: watch::Receiver<()>,
+}
+
+impl ViewReader {
+    /// The view as it stands. To be loaded once per request.
+    #[must_use]
+    pub fn load(&self) -> Guard<Arc<ClusterView>> {
+        self.current.load()
+    }
+
+    /// The view as it stands, to be kept across an `.await`.
+    #[must_use]
+    pub fn load_full(&self) -> Arc<ClusterView> {
+        self.current.load_full()
+    }
+
+    /// Waits for the next replacement; `false` when there will be none, because the writer is gone.
+    pub async fn changed(&mut self) -> bool {
+        self.changes.changed().await.is_ok()
+    }
+
+    /// Waits until the view is as `wanted` says; `None` when it never will be, because the writer is gone.
+    pub async fn wait_for(&mut self, wanted: impl Fn(&ClusterView) -> bool) -> Option<Arc<ClusterView>> {
+        loop {
+            self.changes.mark_unchanged();
+            let view = self.load_full();
+            if wanted(&view) {
+                return Some(view);
+            }
+            if !self.changed().await {
+                return None;
+            }
+        }
+    }
+}
