@@ -15,7 +15,7 @@ use crate::etcd::EtcdReader;
 use crate::kubeconfig;
 use crate::kubectl::Kubectl;
 use crate::pki::{KeyPair, Pki, write_private};
-use crate::process::{self, Process, Warden};
+use crate::process::{self, Process, Records, Warden};
 use crate::progress::Progress;
 use crate::topology::Topology;
 
@@ -36,6 +36,7 @@ pub struct Cluster {
     controller_manager: Option<Server>,
     nodes: Vec<Node>,
     etcd: Server,
+    records: Records,
     warden: Warden,
     directory: Directory,
     _block: Block,
@@ -155,7 +156,8 @@ impl Cluster {
 
     /// kubectl as somebody else.
     pub fn kubectl_with(&self, kubeconfig: PathBuf) -> Kubectl {
-        Kubectl::new(self.kubectl.clone(), kubeconfig, self.directory().join("kubectl-cache"))
+        let cache = self.directory().join("kubectl-cache");
+        Kubectl::new(self.kubectl.clone(), kubeconfig, cache, self.records.clone())
     }
 
     /// A token of a service account, which is made with its namespace if it is missing; valid for an hour.

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
 
+use crate::process::Records;
 use crate::programs;
 use crate::topology::Version;
 
@@ -21,6 +22,7 @@ pub struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
     cache: PathBuf,
+    records: Records,
 }
 
 /// What a command said and how it ended.
@@ -35,8 +37,8 @@ pub struct KubectlOutput {
 }
 
 impl Kubectl {
-    pub(crate) fn new(program: PathBuf, kubeconfig: PathBuf, cache: PathBuf) -> Self {
-        Self { program, kubeconfig, cache }
+    pub(crate) fn new(program: PathBuf, kubeconfig: PathBuf, cache: PathBuf, records: Records) -> Self {
+        Self { program, kubeconfig, cache, records }
     }
 
     /// The same with another version, built if it is missing.
@@ -44,7 +46,7 @@ impl Kubectl {
     /// # Errors
     /// If it cannot be built.
     pub async fn version(mut self, version: &Version) -> Result<Self> {
-        self.program = programs::build(&[("kubectl", version.clone())]).await?.swap_remove(0);
+        self.program = programs::build(&[("kubectl", version.clone())], &self.records).await?.swap_remove(0);
         Ok(self)
     }
 

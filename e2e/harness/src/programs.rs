@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::process::Records;
 use crate::topology::Version;
 
 /// The root of the repository this crate was built from.
@@ -15,17 +16,22 @@ pub(crate) fn repository() -> PathBuf {
 /// Builds what is missing of these programs and says where they are, in the same order.
 ///
 /// What the builder says is shown as it comes: the first build of a version takes minutes.
-pub(crate) async fn build(wanted: &[(&str, Version)]) -> Result<Vec<PathBuf>> {
+pub(crate) async fn build(wanted: &[(&str, Version)], records: &Records) -> Result<Vec<PathBuf>> {
     let names: Vec<String> = wanted.iter().map(|(program, version)| format!("{program}@{version}")).collect();
     let script = repository().join("e2e/kubernetes/build");
-    let output = tokio::process::Command::new(&script)
+    let what = || format!("run {}", script.display());
+    let child = tokio::process::Command::new(&script)
         .args(&names)
         .stdin(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .with_context(|| format!("run {}", script.display()))?;
+        .process_group(0)
+        .spawn()
+        .with_context(what)?;
+    // The compiler runs below the script: all of the group ends if nobody waits for it any more.
+    let group = records.watch("build", child.id().context("a build without an id")?)?;
+    let output = child.wait_with_output().await.with_context(what)?;
+    group.ended();
     ensure!(output.status.success(), "{} {} failed: {}", script.display(), names.join(" "), output.status);
     let text = String::from_utf8(output.stdout).context("read what the builder printed")?;
     let paths: Vec<PathBuf> =
@@ -66,7 +72,10 @@ mod tests {
 
     #[tokio::test]
     async fn unknown_program_is_an_error() {
-        let error = build(&[("kube-nothing", Version { major: 1, minor: 37, patch: 2 })]).await.unwrap_err();
+        let folder = tempfile::tempdir().unwrap();
+        let records = Records::create(folder.path().join("pids")).unwrap();
+        let unknown = [("kube-nothing", Version { major: 1, minor: 37, patch: 2 })];
+        let error = build(&unknown, &records).await.unwrap_err();
         assert!(format!("{error:#}").contains("kube-nothing@1.37.2"), "{error:#}");
     }
 }

@@ -32,8 +32,9 @@ impl Connection {
             Transport::Tls { .. } => {
                 let stream = client.dial().await?;
                 let offered: &[u8] = if client.protocol == Protocol::H2 { b"h2" } else { b"http/1.1" };
-                let agreed = stream.get_ref().1.alpn_protocol();
-                ensure!(agreed == Some(offered), "the server does not speak {:?} but {agreed:?}", client.protocol);
+                // A server that agrees on nothing speaks HTTP/1.1.
+                let agreed = stream.get_ref().1.alpn_protocol().unwrap_or(b"http/1.1");
+                ensure!(agreed == offered, "the server does not speak {:?}", client.protocol);
                 (Sender::open(client.protocol, stream).await?, "https")
             }
         };

@@ -71,8 +71,11 @@ impl ClusterBuilder {
         let path = directory.path().to_owned();
         std::fs::create_dir_all(path.join("logs")).context("create the folder of logs")?;
         let progress = Progress::create(&path.join("logs/harness.log"), self.terminal)?;
-        let programs = self.programs(&progress).await?;
-        let cluster = self.assemble(directory, progress, programs)?;
+        let records = Records::create(path.join(RECORDS))?;
+        let temporary = matches!(directory, Directory::Temporary(_)).then_some(path.as_path());
+        let warden = Warden::start(&records, temporary)?;
+        let programs = self.programs(&progress, &records).await?;
+        let cluster = self.assemble(directory, progress, (records, warden), programs)?;
         start_processes(&cluster).await?;
         Ok(cluster)
     }
@@ -93,7 +96,7 @@ impl ClusterBuilder {
         Ok(Directory::Given(path))
     }
 
-    async fn programs(&self, progress: &Progress) -> Result<Programs> {
+    async fn programs(&self, progress: &Progress, records: &Records) -> Result<Programs> {
         let topology = &self.topology;
         let mut wanted = vec![("etcd", topology.etcd.clone())];
         wanted.extend(topology.nodes.iter().map(|node| ("kube-apiserver", node.version.clone())));
@@ -104,7 +107,7 @@ impl ClusterBuilder {
         }
         let names: Vec<String> = wanted.iter().map(|(program, version)| format!("{program} {version}")).collect();
         progress.say(&format!("programs: {}", names.join(", ")));
-        let mut built = programs::build(&wanted).await?.into_iter();
+        let mut built = programs::build(&wanted, records).await?.into_iter();
         let mut next = || built.next().context("the builder answered too little");
         Ok(Programs {
             etcd: next()?,
@@ -114,7 +117,13 @@ impl ClusterBuilder {
         })
     }
 
-    fn assemble(self, directory: Directory, progress: Progress, programs: Programs) -> Result<Cluster> {
+    fn assemble(
+        self,
+        directory: Directory,
+        progress: Progress,
+        (records, warden): (Records, Warden),
+        programs: Programs,
+    ) -> Result<Cluster> {
         let path = directory.path().to_owned();
         let block = Block::claim(&path)?;
         let addresses: Vec<Addresses> =
@@ -122,10 +131,6 @@ impl ClusterBuilder {
         let mut serving: Vec<IpAddr> = vec![IpAddr::from([127, 0, 0, 1]), IpAddr::V4(block.first)];
         serving.extend(addresses.iter().map(|node| IpAddr::V4(*node.front.ip())));
         let pki = Pki::create(&path.join("pki"), &serving)?;
-        let records = Records::create(path.join(RECORDS))?;
-        let temporary = matches!(directory, Directory::Temporary(_)).then_some(path.as_path());
-        let warden = Warden::start(&records, temporary)?;
-
         let context = Context { directory: &path, pki: &pki, records: &records, etcd: block.etcd() };
         let etcd = Server::new(block.etcd(), components::etcd(&context, programs.etcd, block.etcd_peer()));
         let nodes = self.nodes(&context, &addresses, programs.kube_apiservers)?;
@@ -134,7 +139,18 @@ impl ClusterBuilder {
             None => None,
         };
         let kubectl = link_kubectl(&path, &programs.kubectl)?;
-        Ok(Cluster { directory, pki, progress, kubectl, controller_manager, nodes, etcd, warden, _block: block })
+        Ok(Cluster {
+            directory,
+            pki,
+            progress,
+            kubectl,
+            controller_manager,
+            nodes,
+            etcd,
+            records,
+            warden,
+            _block: block,
+        })
     }
 
     fn nodes(&self, context: &Context<'_>, addresses: &[Addresses], programs: Vec<PathBuf>) -> Result<Vec<Node>> {

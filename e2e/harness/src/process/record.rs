@@ -27,8 +27,36 @@ impl Records {
         std::fs::write(&path, format!("{pid} {start}\n")).with_context(|| format!("write {}", path.display()))
     }
 
+    /// Records a process group for as long as somebody waits for it, and ends it if that wait is given up.
+    pub(crate) fn watch(&self, name: &str, pid: u32) -> Result<Watched> {
+        self.add(name, pid)?;
+        Ok(Watched { record: self.folder.join(name) })
+    }
+
     pub(super) fn remove(&self, name: &str) {
         let _ = std::fs::remove_file(self.folder.join(name));
+    }
+}
+
+/// A process group somebody waits for.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    record: PathBuf,
+}
+
+impl Watched {
+    /// The wait is over because the process has ended.
+    pub(crate) fn ended(self) {
+        let _ = std::fs::remove_file(&self.record);
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(group) = running(&self.record) {
+            let _ = kill_process_group(group, Signal::TERM);
+        }
+        let _ = std::fs::remove_file(&self.record);
     }
 }
 
@@ -61,7 +89,11 @@ pub(crate) fn is_any_recorded_alive(folder: &Path) -> bool {
     records(folder).iter().any(|record| running(record).is_some())
 }
 
-/// Ends the recorded processes, by force after ten seconds, and returns the names of those that ran.
+/// How long recorded processes may take to end before they are killed: the data is thrown away, and a kube-apiserver
+/// whose etcd has ended first would wait for it in vain.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Ends the recorded processes, by force after three seconds, and returns the names of those that ran.
 pub(crate) async fn end_recorded(folder: &Path) -> Result<Vec<String>> {
     let mut ended = Vec::new();
     for record in records(folder) {
@@ -70,7 +102,7 @@ pub(crate) async fn end_recorded(folder: &Path) -> Result<Vec<String>> {
             ended.push(record.file_name().unwrap_or_default().to_string_lossy().into_owned());
         }
     }
-    let deadline = tokio::time::Instant::now() + super::STOP_DEADLINE;
+    let deadline = tokio::time::Instant::now() + PATIENCE;
     for record in records(folder) {
         while let Some(group) = running(&record) {
             if tokio::time::Instant::now() > deadline {

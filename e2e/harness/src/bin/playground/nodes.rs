@@ -1,24 +1,41 @@
+use std::net::SocketAddrV4;
+
 use anyhow::{Context as _, Result};
 use peerfront_e2e::{Cluster, Node};
-use serde_json::{Value, json};
+use serde::Serialize;
 
-/// Writes `nodes.json` for scripts.
+/// A node as scripts read it. Addresses are `ip:port`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Description<'a> {
+    name: &'a str,
+    version: String,
+    /// TLS.
+    front: SocketAddrV4,
+    /// Plain HTTP.
+    admin: SocketAddrV4,
+    /// TLS.
+    upstream: SocketAddrV4,
+    front_pid: Option<u32>,
+    upstream_pid: Option<u32>,
+}
+
+/// Writes `nodes.json`, a list of all nodes.
 pub(crate) fn write(cluster: &Cluster) -> Result<()> {
-    let nodes: Vec<Value> = cluster.nodes().iter().map(describe).collect();
+    let nodes: Vec<Description<'_>> = cluster.nodes().iter().map(describe).collect();
     let path = cluster.directory().join("nodes.json");
-    let text = format!("{:#}\n", Value::from(nodes));
+    let text = serde_json::to_string_pretty(&nodes)? + "\n";
     std::fs::write(&path, text).with_context(|| format!("write {}", path.display()))
 }
 
-/// Addresses are `ip:port`: of front and upstream over TLS, of the admin port over plain HTTP.
-fn describe(node: &Node) -> Value {
-    json!({
-        "name": node.name(),
-        "version": node.version().to_string(),
-        "front": node.front().address().to_string(),
-        "admin": node.admin().to_string(),
-        "upstream": node.upstream().address().to_string(),
-        "frontPid": node.front().process().pid(),
-        "upstreamPid": node.upstream().process().pid(),
-    })
+fn describe(node: &Node) -> Description<'_> {
+    Description {
+        name: node.name(),
+        version: node.version().to_string(),
+        front: node.front().address(),
+        admin: node.admin(),
+        upstream: node.upstream().address(),
+        front_pid: node.front().process().pid(),
+        upstream_pid: node.upstream().process().pid(),
+    }
 }
