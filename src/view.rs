@@ -19,7 +19,8 @@ pub struct ClusterView {
     /// Who serves what.
     pub routes: RoutingTable,
     /// Merged discovery; `None` until the local server has been read and each peer has been tried once, because a
-    /// document without a peer's groups says that they are gone.
+    /// document without a peer's groups says that they are gone. Always `None` while peering is off: the local
+    /// server's own documents are the right ones then.
     pub documents: Option<Documents>,
     /// The co-located kube-apiserver.
     pub local: LocalState,

@@ -36,7 +36,7 @@ impl Builder {
             && cluster.peers.values().all(|server| server.health.standing().tried);
         ClusterView {
             routes: routes(cluster, now),
-            documents: self.is_started.then(|| Documents {
+            documents: (self.is_started && self.peering_off.is_none()).then(|| Documents {
                 api: self.api.update(cluster, |server| server.api.as_ref()),
                 apis: self.apis.update(cluster, |server| server.apis.as_ref()),
             }),

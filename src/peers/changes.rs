@@ -18,8 +18,8 @@ pub(super) struct Changes {
 
 impl Changes {
     /// What the second document says that the first did not.
-    pub(super) fn between(old: Option<&ApiGroupDiscoveryList>, new: Option<&ApiGroupDiscoveryList>) -> Self {
-        let (old, new) = (by_group_version(old), by_group_version(new));
+    pub(super) fn between(old: Option<&ApiGroupDiscoveryList>, new: &ApiGroupDiscoveryList) -> Self {
+        let (old, new) = (by_group_version(old), by_group_version(Some(new)));
         let mut changes = Self::default();
         for (group_version, listed) in &new {
             let place = match old.get(group_version) {
@@ -85,8 +85,8 @@ mod tests {
             {"metadata": {"name": "c"}, "versions": [{"version": "v1"}]},
             {"metadata": {"name": "d"}, "versions": [{"version": "v1"}]},
         ]}));
-        let changes = Changes::between(Some(&old), Some(&new)).to_string();
+        let changes = Changes::between(Some(&old), &new).to_string();
         assert_eq!(changes, "added c/v1; removed b/v2; changed b/v1; stale a/v1");
-        assert_eq!(Changes::between(Some(&new), Some(&new)), Changes::default());
+        assert_eq!(Changes::between(Some(&new), &new), Changes::default());
     }
 }

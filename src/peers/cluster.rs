@@ -97,23 +97,18 @@ impl Server {
         new: Option<Document>,
         place: fn(&mut Self) -> &mut Option<Document>,
     ) -> bool {
+        // What a loop has not read yet may be known of the server from an earlier one.
+        let Some(new) = new else { return false };
         let hostname = self.hostname.clone();
         let known = place(self);
-        let is_same_list = match (&*known, &new) {
-            (Some(known), Some(new)) => Arc::ptr_eq(&known.list, &new.list),
-            (known, new) => known.is_none() && new.is_none(),
-        };
+        let is_same_list = known.as_ref().is_some_and(|known| Arc::ptr_eq(&known.list, &new.list));
         if !is_same_list {
-            let changes = Changes::between(
-                known.as_ref().map(|document| document.list.as_ref()),
-                new.as_ref().map(|document| document.list.as_ref()),
-            );
+            let changes = Changes::between(known.as_ref().map(|known| known.list.as_ref()), &new.list);
             tracing::info!(target: LOG, server = hostname, path, %changes, "a server's document is new");
         }
-        let is_etag_new = known.as_ref().and_then(|document| document.etag.as_ref())
-            != new.as_ref().and_then(|document| document.etag.as_ref());
-        *known = new;
-        !is_same_list || is_etag_new
+        let is_etag_same = known.as_ref().is_some_and(|known| known.etag == new.etag);
+        *known = Some(new);
+        !is_same_list || !is_etag_same
     }
 
     fn documents_served(&self) -> Option<ServedResources> {
@@ -214,8 +209,13 @@ impl Cluster {
 
     /// Takes what the watches of CRDs and APIServices have found.
     pub(super) fn exclude(&mut self, excluded: Excluded, now: Instant) {
-        self.is_due |= self.exclusion_problem != excluded.problem;
-        self.exclusion_problem = excluded.problem;
+        if self.exclusion_problem != excluded.problem {
+            if let Some(problem) = &excluded.problem {
+                tracing::warn!(target: LOG, ?problem, "cannot watch CRDs and APIServices; readiness says what helps");
+            }
+            self.exclusion_problem = excluded.problem;
+            self.is_due = true;
+        }
         if let Some(defined) = excluded.custom_resources {
             self.is_due |= self.exclusions.set_custom_resources(defined, now);
         }

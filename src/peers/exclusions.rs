@@ -23,9 +23,6 @@ use crate::apimachinery::gvr::{GroupVersion, GroupVersionResource};
 /// dropped at once, so small pages keep the peak low.
 const PAGE_SIZE: u32 = 50;
 
-/// How long to wait after a refusal. An administrator who has just granted the rights looks at readiness next.
-const FORBIDDEN_RETRY: Duration = Duration::from_secs(5);
-
 /// What the watches have found so far.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Excluded {
@@ -104,8 +101,8 @@ impl Declares for ApiServiceSpec {
     }
 }
 
-/// Watches until the last receiver is gone.
-pub(super) async fn run(client: Client, found: watch::Sender<Excluded>) {
+/// Watches until the last receiver is gone; after a refusal, tries again `retry` later.
+pub(super) async fn run(client: Client, retry: Duration, found: watch::Sender<Excluded>) {
     let (crds, api_services) = (watch::Sender::new(Watched::default()), watch::Sender::new(Watched::default()));
     let (mut crd_changes, mut api_service_changes) = (crds.subscribe(), api_services.subscribe());
     let join = async {
@@ -125,8 +122,8 @@ pub(super) async fn run(client: Client, found: watch::Sender<Excluded>) {
     let crd = resource("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");
     let api_service = resource("apiregistration.k8s.io", "APIService", "apiservices");
     tokio::select! {
-        () = watch_one::<CustomResourceDefinitionSpec>(client.clone(), &crd, &crds) => {}
-        () = watch_one::<ApiServiceSpec>(client, &api_service, &api_services) => {}
+        () = watch_one::<CustomResourceDefinitionSpec>(client.clone(), &crd, retry, &crds) => {}
+        () = watch_one::<ApiServiceSpec>(client, &api_service, retry, &api_services) => {}
         () = join => {}
         () = found.closed() => {}
     }
@@ -202,7 +199,12 @@ impl<T: Clone + Ord> Watched<T> {
     }
 }
 
-async fn watch_one<S: Declares>(client: Client, resource: &ApiResource, found: &watch::Sender<Watched<S::Item>>) {
+async fn watch_one<S: Declares>(
+    client: Client,
+    resource: &ApiResource,
+    retry: Duration,
+    found: &watch::Sender<Watched<S::Item>>,
+) {
     loop {
         let api: Api<Object<S, NotUsed>> = Api::all_with(client.clone(), resource);
         let events = watch_objects(api, watcher::Config::default().page_size(PAGE_SIZE)).default_backoff();
@@ -220,7 +222,7 @@ async fn watch_one<S: Declares>(client: Client, resource: &ApiResource, found: &
             }
         }
         // Listed anew, so that the first success says that the rights are there again.
-        tokio::time::sleep(FORBIDDEN_RETRY).await;
+        tokio::time::sleep(retry).await;
     }
 }
 

@@ -110,14 +110,15 @@ impl Source for ServerReader {
     }
 }
 
-/// A server is down if neither document can be had for a reason that makes it so.
+/// A server fails as its better half does.
 fn failure_of((api, apis): (Result<(), Error>, Result<(), Error>)) -> Option<(Failure, String)> {
     match (api, apis) {
         (Ok(()), Ok(())) => None,
         (Err(error), Ok(())) | (Ok(()), Err(error)) => Some((Failure::Refused, super::chain(&error))),
         (Err(api), Err(apis)) => {
-            let is_down = api.is_down() && apis.is_down();
-            Some((if is_down { Failure::Down } else { Failure::Refused }, super::chain(&api)))
+            let failures = [api.failure(), apis.failure()];
+            let best = [Failure::Refused, Failure::Failing].into_iter().find(|failure| failures.contains(failure));
+            Some((best.unwrap_or(Failure::Down), super::chain(&api)))
         }
     }
 }

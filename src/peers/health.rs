@@ -8,16 +8,18 @@ use tokio::time::Instant;
 /// never come; clients cannot wait for it any longer.
 pub(super) const UNHEARD_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// Failed reads in a row after which a server's documents count as those of a lost one. One failure may be a lost
-/// packet, and client-go drops every resource of a group version that only a lost server serves.
+/// Failed reads in a row after which a server's documents count as those of a lost one. One failure may be a moment of
+/// overload, and client-go drops every resource of a group version that only a lost server serves.
 const LOST_AFTER: u32 = 2;
 
-/// Why a read of a server's documents gave nothing.
+/// Why a read of a server's documents gave nothing, or not all.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Failure {
-    /// It answers, but not this now (too many requests, forbidden): requests may still be forwarded to it.
+    /// It answers, but not all of this now (too many requests, forbidden): requests may still be sent to it.
     Refused,
-    /// It cannot be reached, or what answers there does not work as an API server.
+    /// It answers like no working API server, or not in time. Said twice in a row, nothing is sent to it.
+    Failing,
+    /// No connection to it can be made or kept.
     Down,
 }
 
@@ -60,9 +62,11 @@ impl Health {
                 self.answered(began);
             }
             Some(Failure::Refused) => self.answered(began),
-            Some(Failure::Down) => {
+            Some(failure) => {
                 self.failures = self.failures.saturating_add(1);
-                self.unavailable_since.get_or_insert(now);
+                if failure == Failure::Down || self.failures >= LOST_AFTER {
+                    self.unavailable_since.get_or_insert(now);
+                }
             }
         }
         self.settle();
@@ -125,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn one_failed_read_makes_unavailable_two_make_lost() {
+    fn refused_connection_makes_unavailable_at_once_two_make_lost() {
         let start = Instant::now();
         let mut health = heard(start);
         health.read(Some(Failure::Down), start, start + SECOND);
@@ -134,6 +138,16 @@ mod tests {
         assert!(health.standing().lost && health.standing().heard);
         health.read(None, start + 3 * SECOND, start + 3 * SECOND);
         assert!(health.standing().available && !health.standing().lost);
+    }
+
+    #[test]
+    fn server_that_fails_once_stays_available() {
+        let start = Instant::now();
+        let mut health = heard(start);
+        health.read(Some(Failure::Failing), start, start);
+        assert!(health.standing().available);
+        health.read(Some(Failure::Failing), start, start);
+        assert!(!health.standing().available && health.standing().lost);
     }
 
     #[test]

@@ -19,11 +19,14 @@ pub struct Intervals {
     pub local: Duration,
     /// For each peer; default 2 s: what a peer serves changes when it is upgraded, and each front asks every other.
     pub peer: Duration,
+    /// Until CRDs and APIServices are asked for again after a refusal; default 15 s: an administrator who has just
+    /// granted the rights looks at readiness next, and each refusal is a line in two logs.
+    pub refused: Duration,
 }
 
 impl Default for Intervals {
     fn default() -> Self {
-        Self { local: Duration::from_secs(1), peer: Duration::from_secs(2) }
+        Self { local: Duration::from_secs(1), peer: Duration::from_secs(2), refused: Duration::from_secs(15) }
     }
 }
 

@@ -79,7 +79,8 @@ impl Controller {
         self.start_local(&reports);
         self.reconcile_peers(&reports);
         if let Peering::On(_) = self.setup.peering {
-            self.tasks.spawn(exclusions::run(self.local_kube_client(), excluded));
+            let refused = self.setup.intervals.refused;
+            self.tasks.spawn(exclusions::run(self.local_kube_client(), refused, excluded));
         }
         loop {
             self.publish();
@@ -161,6 +162,7 @@ impl Controller {
         for id in gone {
             self.cluster.remove(&id);
             if let Some(stopped) = self.loops.remove(&id) {
+                stopped.metrics.set_available(false);
                 stopped.task.abort();
             }
         }

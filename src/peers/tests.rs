@@ -182,6 +182,17 @@ async fn dead_peer_keeps_its_documents_as_stale_and_is_current_when_it_returns()
 }
 
 #[tokio::test(start_paused = true)]
+async fn without_peering_the_local_documents_are_left_to_the_local_server() {
+    let mut fixture = Fixture::new(&[]);
+    fixture.builder = Builder::new(Some("no --peer-ca-file".to_owned()));
+    fixture.report("node-a", reading(&["apps/v1=deployments"]));
+    let view = fixture.view();
+    assert!(view.documents.is_none() && view.is_ready());
+    let expected = "peers are left alone: no --peer-ca-file".to_owned();
+    assert_eq!(condition(&view, "peer-discovery"), (ConditionState::Degraded, expected));
+}
+
+#[tokio::test(start_paused = true)]
 async fn lost_local_server_keeps_its_documents_too() {
     let mut fixture = Fixture::heard(&["apps/v1=deployments", "local/v1=things"], &["apps/v1=deployments"]);
     for _ in 0..2 {
@@ -296,6 +307,8 @@ async fn peer_at_a_new_address_keeps_what_is_known_of_it() {
     fixture.cluster.add(&moved, Instant::now());
     assert_eq!(fixture.listed(), ["apps/v1=deployments", "batch/v1=jobs"]);
     assert_eq!(fixture.view().peers[0].peer, moved);
+    fixture.report("node-b", Reading { failure: Some((Failure::Down, "it fails".to_owned())), ..Reading::default() });
+    assert_eq!(fixture.listed(), ["apps/v1=deployments", "batch/v1=jobs"], "its new loop has not read anything yet");
     fixture.cluster.remove(&moved.id);
     assert_eq!(fixture.listed(), ["apps/v1=deployments"]);
 }

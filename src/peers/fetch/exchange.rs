@@ -10,6 +10,7 @@ use kube::client::Body;
 use tokio::time::timeout;
 
 use crate::peers::client::{BoxError, ServerClient};
+use crate::peers::health::Failure;
 
 /// How much of a server's answer is taken, and for how long it is waited for.
 #[derive(Clone, Copy, Debug)]
@@ -88,10 +89,13 @@ impl Error {
         Self::Decode { path: path.to_owned(), source: source.into() }
     }
 
-    /// Whether it says that the server does not work. One that is busy, or that lets peerfront read no discovery, may
-    /// well serve others.
-    pub(in crate::peers) fn is_down(&self) -> bool {
-        !matches!(self, Self::Status { status: StatusCode::TOO_MANY_REQUESTS | StatusCode::FORBIDDEN, .. })
+    /// What it says of the server. One that is busy, or that lets peerfront read no discovery, may well serve others.
+    pub(in crate::peers) fn failure(&self) -> Failure {
+        match self {
+            Self::Status { status: StatusCode::TOO_MANY_REQUESTS | StatusCode::FORBIDDEN, .. } => Failure::Refused,
+            Self::Send { .. } => Failure::Down,
+            _ => Failure::Failing,
+        }
     }
 }
 

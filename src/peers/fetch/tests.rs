@@ -260,11 +260,11 @@ async fn check_bad(what: &str, expected: Failure, bad: impl Fn() -> Reply + Clon
 
 #[tokio::test]
 async fn whatever_a_server_answers_what_was_read_is_kept() {
-    check_bad("HTML", Failure::Down, || reply(StatusCode::OK, "text/html", "<html>sign in</html>")).await;
-    check_bad("garbage", Failure::Down, || reply(StatusCode::OK, V2, "{\"kind\": \"APIGroup")).await;
-    check_bad("another object", Failure::Down, || json_reply(&json!({"kind": "PodList", "items": []}))).await;
-    check_bad("an error", Failure::Down, || reply(StatusCode::INTERNAL_SERVER_ERROR, JSON, "{}")).await;
-    check_bad("a 304 that was not asked for", Failure::Down, || reply(StatusCode::NOT_MODIFIED, V2, "")).await;
+    check_bad("HTML", Failure::Failing, || reply(StatusCode::OK, "text/html", "<html>sign in</html>")).await;
+    check_bad("garbage", Failure::Failing, || reply(StatusCode::OK, V2, "{\"kind\": \"APIGroup")).await;
+    check_bad("another object", Failure::Failing, || json_reply(&json!({"kind": "PodList", "items": []}))).await;
+    check_bad("an error", Failure::Failing, || reply(StatusCode::INTERNAL_SERVER_ERROR, JSON, "{}")).await;
+    check_bad("a 304 that was not asked for", Failure::Failing, || reply(StatusCode::NOT_MODIFIED, V2, "")).await;
     check_bad("too many requests", Failure::Refused, || reply(StatusCode::TOO_MANY_REQUESTS, "text/plain", "")).await;
     check_bad("forbidden", Failure::Refused, || reply(StatusCode::FORBIDDEN, JSON, "{}")).await;
     let redirect = || {
@@ -272,15 +272,15 @@ async fn whatever_a_server_answers_what_was_read_is_kept() {
         reply.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/elsewhere"));
         reply
     };
-    check_bad("a redirect", Failure::Down, redirect).await;
+    check_bad("a redirect", Failure::Failing, redirect).await;
 }
 
 #[tokio::test]
 async fn dripping_and_endless_answers_are_cut_off() {
     let space = Bytes::from_static(b" ");
-    check_bad("a drip", Failure::Down, move || endless(V2, space.clone(), Duration::from_millis(20))).await;
+    check_bad("a drip", Failure::Failing, move || endless(V2, space.clone(), Duration::from_millis(20))).await;
     let chunk = Bytes::from(vec![b' '; 1 << 16]);
-    check_bad("a flood", Failure::Down, move || endless(V2, chunk.clone(), Duration::ZERO)).await;
+    check_bad("a flood", Failure::Failing, move || endless(V2, chunk.clone(), Duration::ZERO)).await;
 }
 
 #[tokio::test]
@@ -290,7 +290,7 @@ async fn document_of_100_mib_is_given_up_at_the_limit() {
     let limits = Limits { document: Duration::from_secs(60), ..Limits::default() };
     let reading = fixture.reader(&server, limits).read().await;
     let (failure, error) = reading.failure.unwrap();
-    assert_eq!((failure, error.as_str()), (Failure::Down, "/api has more than 33554432 bytes"));
+    assert_eq!((failure, error.as_str()), (Failure::Failing, "/api has more than 33554432 bytes"));
     server.stop().await;
 }
 

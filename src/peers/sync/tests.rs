@@ -25,6 +25,7 @@ use crate::view::{ClusterView, ConditionState};
 
 const FREE_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const TICK: Duration = Duration::from_millis(50);
 /// Longer than anything here takes, so that a hang fails with what was awaited.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -142,7 +143,7 @@ impl Front {
             peers: known_peers,
             identity_headers: IdentityHeaderNames::default(),
             failed_connects: failed,
-            intervals: Intervals { local: Duration::from_millis(50), peer: Duration::from_millis(50) },
+            intervals: Intervals { local: TICK, peer: TICK, refused: TICK },
             registry: Arc::clone(&registry),
         });
         let (trigger, drain) = drain::channel();
