@@ -43,8 +43,9 @@ pub mod runner;
 pub mod topology;
 
 pub use client::{Client, Connection, Identity, Protocol, Response, Streaming};
-pub use cluster::{Cluster, ClusterBuilder, Node, Server};
+pub use cluster::{Cluster, ClusterBuilder, Node, Pod, Server};
 pub use etcd::EtcdReader;
+pub use kubeconfig::User;
 pub use kubectl::{Kubectl, KubectlOutput};
 pub use pki::{KeyPair, Pki, Subject};
 pub use process::Process;
