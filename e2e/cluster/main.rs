@@ -1,57 +1,20 @@
-//! The main job on real kube-apiservers of three versions: one cluster, started once, for every test of this program.
-//!
-//! Tests run one after another in the order listed; one that stops a server starts it again. A filter on the command
-//! line chooses tests, as with any test program.
+//! The main job on real kube-apiservers of three versions.
 
 mod rerouting;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Result;
-use libtest_mimic::{Arguments, Failed, Trial};
-use peerfront_e2e::{Cluster, Topology};
-
-type Test = fn(&Cluster) -> std::pin::Pin<Box<dyn Future<Output = Result<()>> + '_>>;
-
-/// A test's name and the test, made of an async function over the cluster.
-macro_rules! tests {
-    ($($module:ident::$name:ident),* $(,)?) => {
-        [$((concat!(stringify!($module), "::", stringify!($name)), (|cluster| Box::pin($module::$name(cluster))) as Test)),*]
-    };
-}
+use peerfront_e2e::{Cluster, Topology, runner};
 
 fn main() -> ExitCode {
-    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
-    let tests = tests![
-        rerouting::resources_that_only_a_peer_serves_are_listed_through_every_node,
-        rerouting::without_peerfront_the_same_requests_fail,
-    ];
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = Arc::new(runtime.expect("a runtime"));
-    if arguments.list {
-        return libtest_mimic::run(&arguments, tests.iter().map(|(name, _)| Trial::test(*name, || Ok(()))).collect())
-            .exit_code();
-    }
-    let cluster = match runtime.block_on(start()) {
-        Ok(cluster) => Arc::new(cluster),
-        Err(error) => {
-            eprintln!("the cluster does not start: {error:#}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let trials = tests.map(|(name, test)| {
-        let (runtime, cluster) = (Arc::clone(&runtime), Arc::clone(&cluster));
-        Trial::test(name, move || runtime.block_on(test(&cluster)).map_err(|error| Failed::from(format!("{error:#}"))))
-    });
-    let conclusion = libtest_mimic::run(&arguments, trials.into());
-    if let Some(cluster) = Arc::into_inner(cluster)
-        && let Err(error) = runtime.block_on(cluster.stop())
-    {
-        eprintln!("the cluster does not stop: {error:#}");
-        return ExitCode::FAILURE;
-    }
-    conclusion.exit_code()
+    runner::run(
+        start,
+        &runner::tests![
+            rerouting::resources_that_only_a_peer_serves_are_listed_through_every_node,
+            rerouting::without_peerfront_the_same_requests_fail,
+        ],
+    )
 }
 
 async fn start() -> Result<Cluster> {
