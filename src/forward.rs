@@ -30,7 +30,7 @@ pub use headers::Mark;
 pub use not_found::{Denial, denial};
 use pool::Pool;
 pub use pool::{Error, Unsent};
-pub use upgrade::Upgrade;
+pub use upgrade::{Tunnel, Upgrade};
 
 /// How to reach the upstream and the peers, with and without the front-proxy certificate.
 ///
