@@ -80,6 +80,15 @@ pub(super) async fn send(
     Ok(response.map(|_| StreamedBody::switched(tunnel)))
 }
 
+/// A connection that left HTTP although nobody asked for an upgrade, by a 101 or by accepting a CONNECT: clients would
+/// take what follows for another protocol.
+pub(super) fn refuse_unasked(response: Response<StreamedBody>) -> Result<Response<StreamedBody>, SendError> {
+    if response.extensions().get::<OnUpgrade>().is_some() {
+        return Err(SendError::Interrupted(Error::UnexpectedProtocol));
+    }
+    Ok(response)
+}
+
 /// Two connections to be joined once the head of a 101 is out.
 pub struct Tunnel {
     client: OnUpgrade,
