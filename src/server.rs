@@ -24,7 +24,7 @@ use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, St
 use crate::request_info::RequestInfo;
 use crate::routing::{self, Candidates, Decision, Document, NotFound};
 use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
-use crate::view::{ClusterView, Documents, ViewReader};
+use crate::view::{ClusterView, Discovery, Documents, ViewReader};
 
 use body::Tracked;
 use connection::Context;
@@ -95,11 +95,15 @@ async fn answer(
     let view = front.view.load();
     let call = Call { front, context, caller: &caller, view: &view, info };
     let decision = info.map(|info| routing::decide(info, caller.hop(), &view.routes));
-    if let (Some(Decision::Discovery(document)), Some(documents)) = (&decision, &view.documents)
+    if let Some(Decision::Discovery(document)) = decision
         && let Form::AggregatedV2Json { profile: Profile::Merged, pretty } =
             discovery::negotiate(&head.headers, &head.uri)
     {
-        return call.discovery(*document, documents, pretty, &head).await;
+        match &view.discovery {
+            Discovery::Merged(documents) => return call.discovery(document, documents, pretty, &head).await,
+            Discovery::Awaited => return Err(Error::Unavailable("not every server has said yet what it serves")),
+            Discovery::LeftToUpstream => {}
+        }
     }
     let prepared = front.forwarder.prepare(&caller, context.client, Request::from_parts(head, body))?;
     match decision {

@@ -18,16 +18,26 @@ use crate::routing::RoutingTable;
 pub struct ClusterView {
     /// Who serves what.
     pub routes: RoutingTable,
-    /// Merged discovery; `None` until the local server has been read and each peer has been tried once, because a
-    /// document without a peer's groups says that they are gone. Always `None` while peering is off: the local
-    /// server's own documents are the right ones then.
-    pub documents: Option<Documents>,
+    /// What `/api` and `/apis` list.
+    pub discovery: Discovery,
     /// The co-located kube-apiserver.
     pub local: LocalState,
     /// The other servers, by server ID.
     pub peers: Vec<PeerState>,
     /// What is awaited before this front should get traffic, and what is missing though it may.
     pub readiness: Vec<Condition>,
+}
+
+/// What a front has to say about `/api` and `/apis`.
+#[derive(Clone, Debug)]
+pub enum Discovery {
+    /// Nothing: peering is off, and the local server's own documents are the right ones.
+    LeftToUpstream,
+    /// Nothing yet: the local server or a peer has not been heard, and a document without its groups would say that
+    /// they are gone.
+    Awaited,
+    /// The merged documents. Once there are some, they never go away again.
+    Merged(Documents),
 }
 
 /// The merged documents, ready to be sent.
@@ -103,6 +113,15 @@ pub enum ConditionState {
 }
 
 impl ClusterView {
+    /// The merged documents, if there are some.
+    #[must_use]
+    pub fn documents(&self) -> Option<&Documents> {
+        match &self.discovery {
+            Discovery::Merged(documents) => Some(documents),
+            Discovery::LeftToUpstream | Discovery::Awaited => None,
+        }
+    }
+
     /// Whether nothing is awaited any more.
     #[must_use]
     pub fn is_ready(&self) -> bool {

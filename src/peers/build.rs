@@ -13,7 +13,7 @@ use crate::discovery::model::ApiVersionDiscovery;
 use crate::discovery::stale::{Lists, settle};
 use crate::discovery::{ApiGroupDiscoveryList, Rendered, merge};
 use crate::routing::{Exclusions, LocalServer, PeerRoutes, RoutingTable};
-use crate::view::{ClusterView, Documents, LocalState, PeerState};
+use crate::view::{ClusterView, Discovery, Documents, LocalState, PeerState};
 
 /// Builds views, and remembers what the next one can share with the last.
 pub(super) struct Builder {
@@ -32,18 +32,29 @@ impl Builder {
 
     /// The view of the cluster as it is known at `now`.
     pub(super) fn build(&mut self, cluster: &Cluster, now: Instant) -> ClusterView {
-        self.is_started |= cluster.local.health.standing().heard
-            && cluster.peers.values().all(|server| server.health.standing().tried);
+        self.is_started |= cluster.local.health.standing().heard && !cluster.awaits_peers(now);
         ClusterView {
             routes: routes(cluster, now),
-            documents: (self.is_started && self.peering_off.is_none()).then(|| Documents {
-                api: self.api.update(cluster, |server| server.api.as_ref()),
-                apis: self.apis.update(cluster, |server| server.apis.as_ref()),
-            }),
+            discovery: self.discovery(cluster),
             local: local_state(&cluster.local),
             peers: cluster.peers.values().filter_map(peer_state).collect(),
-            readiness: conditions(cluster, self.peering_off.as_deref()),
+            readiness: conditions(cluster, self.peering_off.as_deref(), now),
         }
+    }
+}
+
+impl Builder {
+    fn discovery(&mut self, cluster: &Cluster) -> Discovery {
+        if self.peering_off.is_some() {
+            return Discovery::LeftToUpstream;
+        }
+        if !self.is_started {
+            return Discovery::Awaited;
+        }
+        Discovery::Merged(Documents {
+            api: self.api.update(cluster, |server| server.api.as_ref()),
+            apis: self.apis.update(cluster, |server| server.apis.as_ref()),
+        })
     }
 }
 

@@ -238,6 +238,12 @@ impl Cluster {
         std::mem::take(&mut self.is_due)
     }
 
+    /// Whether a peer may still be going to say what it serves. Until it has, nothing is known to be missing, so no
+    /// merged document is given out: clients delete what a document does not list.
+    pub(super) fn awaits_peers(&self, now: Instant) -> bool {
+        self.peers.values().any(|server| server.health.awaited_until(now).is_some())
+    }
+
     /// When time alone changes something: a server that was waited for is given up, an exclusion ends.
     pub(super) fn next_wake(&self, now: Instant) -> Option<Instant> {
         let given_up = self.servers().filter_map(|server| server.health.awaited_until(now)).min();

@@ -13,27 +13,16 @@ use tokio::time::Instant;
 use self::exchange::Error;
 use self::walk::Walked;
 use super::client::ServerClient;
-use super::health::Failure;
+use super::health::{Failure, UNHEARD_LIMIT};
 use super::poll::Source;
-use crate::discovery::ApiGroupDiscoveryList;
 use crate::discovery::parse::{Document as Form, parse};
+use crate::discovery::{ACCEPT_LOCAL, ApiGroupDiscoveryList};
 use crate::view::ServerVersion;
 
 mod exchange;
 mod walk;
 
 pub(super) use self::exchange::{Condition, Error as FetchError, Limits, get};
-
-/// The forms that a server may answer with, best first; it must not merge its own peers' into them.
-///
-/// All are offered: a server refuses with 406 what it does not know, and one that knows no profile ignores it.
-/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/discovery/aggregated/negotiation.go>
-const ACCEPT: HeaderValue = HeaderValue::from_static(concat!(
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer,",
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,",
-    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,",
-    "application/json",
-));
 
 /// A document as it was last read.
 #[derive(Clone, Debug)]
@@ -74,12 +63,17 @@ pub(super) struct ServerReader {
     limits: Limits,
     api: Kept,
     apis: Kept,
+    /// Whether the last read succeeded, so that the server has not been restarted unnoticed.
+    is_settled: bool,
+    /// Since when it has answered that it is not ready.
+    starting_since: Option<Instant>,
 }
 
 impl ServerReader {
     /// Makes a reader that knows nothing yet.
     pub(super) fn new(client: ServerClient, limits: Limits) -> Self {
-        Self { client, limits, api: Kept::new("/api"), apis: Kept::new("/apis") }
+        let (api, apis) = (Kept::new("/api"), Kept::new("/apis"));
+        Self { client, limits, api, apis, is_settled: false, starting_since: None }
     }
 
     /// The client that it reads with.
@@ -91,21 +85,46 @@ impl ServerReader {
     pub(super) fn limits(&self) -> &Limits {
         &self.limits
     }
+
+    /// A server that starts answers before it has all its groups, and what is not listed counts as gone: after a pause
+    /// it is believed once it says that it is ready, or has not become so within [`UNHEARD_LIMIT`].
+    async fn check_started(&mut self) -> Result<(), Error> {
+        let path = "/readyz";
+        match get(&self.client, path, Condition::anything(), &self.limits).await {
+            Err(error) if error.is_of_server() => {
+                let since = *self.starting_since.get_or_insert_with(Instant::now);
+                if since.elapsed() < UNHEARD_LIMIT { Err(error) } else { Ok(()) }
+            }
+            // No such path, or no right to it: then only the documents count.
+            Ok(_) | Err(Error::Status { .. }) => {
+                self.starting_since = None;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn read_documents(&mut self) -> Option<(Failure, String)> {
+        if !self.is_settled
+            && let Err(error) = self.check_started().await
+        {
+            return Some((error.failure(), super::chain(&error)));
+        }
+        let Self { client, limits, api, apis, .. } = self;
+        let failure = failure_of(join(api.refresh(client, limits), apis.refresh(client, limits)).await);
+        self.is_settled = failure.is_none();
+        failure
+    }
 }
 
 impl Source for ServerReader {
     async fn read(&mut self) -> Reading {
-        let Self { client, limits, api, apis } = self;
-        let results = join(api.refresh(client, limits), apis.refresh(client, limits)).await;
-        Reading {
-            api: self.api.document.clone(),
-            apis: self.apis.document.clone(),
-            version: None,
-            failure: failure_of(results),
-        }
+        let failure = self.read_documents().await;
+        Reading { api: self.api.document.clone(), apis: self.apis.document.clone(), version: None, failure }
     }
 
     fn forget_connections(&mut self) {
+        self.is_settled = false;
         self.client.forget_connections();
     }
 }
@@ -137,7 +156,7 @@ impl Kept {
 
     async fn refresh(&mut self, client: &ServerClient, limits: &Limits) -> Result<(), Error> {
         let etag = self.document.as_ref().and_then(|document| document.etag.clone());
-        let condition = Condition { accept: ACCEPT, if_none_match: etag };
+        let condition = Condition { accept: HeaderValue::from_static(ACCEPT_LOCAL), if_none_match: etag };
         let Some(answer) = get(client, self.path, condition, limits).await? else { return Ok(()) };
         let form = parse(&answer.body, answer.content_type()).map_err(|source| Error::decode(self.path, source))?;
         match form {

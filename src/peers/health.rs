@@ -42,20 +42,17 @@ pub(super) struct Standing {
     pub(super) lost: bool,
     /// All its documents have been read at least once.
     pub(super) heard: bool,
-    /// One attempt to read its documents is over, whatever came of it.
-    pub(super) tried: bool,
 }
 
 impl Health {
     /// A server just learned of. Nobody has tried to reach it.
     pub(super) fn new(now: Instant) -> Self {
-        let standing = Standing { available: true, lost: false, heard: false, tried: false };
+        let standing = Standing { available: true, lost: false, heard: false };
         Self { known_since: now, unavailable_since: None, failures: 0, standing }
     }
 
     /// Takes what came of a read of its documents that began at `began`.
     pub(super) fn read(&mut self, failure: Option<Failure>, began: Instant, now: Instant) {
-        self.standing.tried = true;
         match failure {
             None => {
                 self.standing.heard = true;
@@ -157,7 +154,7 @@ mod tests {
         for _ in 0..3 {
             health.read(Some(Failure::Refused), start, start);
         }
-        let expected = Standing { available: true, lost: false, heard: false, tried: true };
+        let expected = Standing { available: true, lost: false, heard: false };
         assert_eq!(health.standing(), expected);
     }
 

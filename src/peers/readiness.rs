@@ -1,5 +1,7 @@
 //! What is awaited before this front should get traffic, in words that say what helps.
 
+use tokio::time::Instant;
+
 use super::cluster::{Cluster, Server};
 use super::exclusions::Problem;
 use crate::view::{Condition, ConditionState};
@@ -8,8 +10,8 @@ use crate::view::{Condition, ConditionState};
 const GRANT: &str = "kubectl apply -f kubeadm/rbac.yaml";
 
 /// Every condition, met or not, always in the same order. `peering_off` says why there are no peers.
-pub(super) fn conditions(cluster: &Cluster, peering_off: Option<&str>) -> Vec<Condition> {
-    vec![local(&cluster.local), peers(cluster, peering_off), exclusions(cluster, peering_off)]
+pub(super) fn conditions(cluster: &Cluster, peering_off: Option<&str>, now: Instant) -> Vec<Condition> {
+    vec![local(&cluster.local), peers(cluster, peering_off, now), exclusions(cluster, peering_off)]
 }
 
 fn local(server: &Server) -> Condition {
@@ -25,18 +27,19 @@ fn local(server: &Server) -> Condition {
     Condition { name: "local-discovery", state, message }
 }
 
-/// A peer that was tried in vain is not waited for: every front of the cluster would go out of service with it.
-fn peers(cluster: &Cluster, peering_off: Option<&str>) -> Condition {
+/// A peer that has never been heard is waited for, but not for ever: see `UNHEARD_LIMIT`.
+fn peers(cluster: &Cluster, peering_off: Option<&str>, now: Instant) -> Condition {
     let failed: Vec<String> = cluster
         .peers
         .values()
         .filter(|server| !server.health.standing().available || !server.health.standing().heard)
         .map(|server| format!("{}: {}", server.hostname, server.error.as_deref().unwrap_or("no connection")))
         .collect();
-    let is_awaited = cluster.peers.values().any(|server| !server.health.standing().tried);
     let (state, message) = match peering_off {
         Some(reason) => (ConditionState::Degraded, format!("peers are left alone: {reason}")),
-        None if is_awaited => (ConditionState::Waiting, "not every peer has been asked yet".to_owned()),
+        None if cluster.awaits_peers(now) => {
+            (ConditionState::Waiting, format!("not every peer has said what it serves: {}", failed.join("; ")))
+        }
         None if failed.is_empty() => (ConditionState::Met, String::new()),
         None => (ConditionState::Degraded, failed.join("; ")),
     };

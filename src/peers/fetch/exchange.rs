@@ -40,6 +40,11 @@ pub(in crate::peers) struct Condition {
 }
 
 impl Condition {
+    /// Whatever form the server likes.
+    pub(in crate::peers) const fn anything() -> Self {
+        Self { accept: HeaderValue::from_static("*/*"), if_none_match: None }
+    }
+
     /// Plain JSON, whatever is known already.
     pub(in crate::peers) const fn json() -> Self {
         Self { accept: HeaderValue::from_static("application/json"), if_none_match: None }
@@ -87,6 +92,11 @@ pub(in crate::peers) enum Error {
 impl Error {
     pub(in crate::peers) fn decode(path: &str, source: impl Into<BoxError>) -> Self {
         Self::Decode { path: path.to_owned(), source: source.into() }
+    }
+
+    /// Whether the server itself says that something is wrong with it.
+    pub(in crate::peers) fn is_of_server(&self) -> bool {
+        matches!(self, Self::Status { status, .. } if status.is_server_error())
     }
 
     /// What it says of the server. One that is busy, or that lets peerfront read no discovery, may well serve others.

@@ -43,15 +43,36 @@ impl Fixture {
         Self { plane, front_proxy, _directory: directory }
     }
 
-    /// A server that answers each request by path, after what every request must carry has been asserted.
+    /// A server that is ready and answers each further request by path, after what every request must carry has been
+    /// asserted.
     async fn server<F>(&self, answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static) -> ApiServer
+    where
+        F: Future<Output = Reply> + Send + 'static,
+    {
+        self.server_ready_if(answer, || true).await
+    }
+
+    async fn server_ready_if<F>(
+        &self,
+        answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+        is_ready: impl Fn() -> bool + Clone + Send + Sync + 'static,
+    ) -> ApiServer
     where
         F: Future<Output = Reply> + Send + 'static,
     {
         let certificate = self.front_proxy.certificate().clone();
         let scenario = move |request: Request<Incoming>| {
             assert_asked_as_peerfront(&request, certificate.as_ref());
-            answer(request)
+            let code = if is_ready() { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };
+            let readyz = (request.uri().path() == "/readyz").then(|| reply(code, "text/plain", "readyz"));
+            let answer = readyz.is_none().then(|| answer(request));
+            async move {
+                match (readyz, answer) {
+                    (Some(readyz), _) => readyz,
+                    (None, Some(answer)) => answer.await,
+                    (None, None) => unreachable!("one of the two"),
+                }
+            }
         };
         ApiServer::start(&self.plane, FREE_PORT, scenario).await
     }
@@ -158,6 +179,26 @@ async fn every_form_is_offered_and_an_unchanged_document_is_not_sent_again() {
     }
     assert_eq!(sent.load(Ordering::SeqCst), 8);
     assert_eq!(server.connections(), 2, "connections are kept");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn server_that_starts_is_not_believed_before_it_is_ready() {
+    let fixture = Fixture::new();
+    let ready = Arc::new(AtomicUsize::new(0));
+    let is_ready = Arc::clone(&ready);
+    let answer = |request: Request<Incoming>| async move { v2(request.uri().path()) };
+    let server = fixture.server_ready_if(answer, move || is_ready.load(Ordering::SeqCst) > 0).await;
+    let mut reader = fixture.reader(&server, Limits::default());
+    let starting = reader.read().await;
+    assert_eq!(starting.failure.map(|(failure, _)| failure), Some(Failure::Failing));
+    assert!(starting.api.is_none() && starting.apis.is_none(), "its documents may lack what it is about to serve");
+    ready.store(1, Ordering::SeqCst);
+    let started = reader.read().await;
+    assert_eq!((started.failure.clone(), summary(started.apis.as_ref())), (None, vec!["apps/v1=things".to_owned()]));
+    ready.store(0, Ordering::SeqCst);
+    let again = reader.read().await;
+    assert!(again.failure.is_none() && again.has_same_documents(&started), "readiness is asked for after a pause only");
     server.stop().await;
 }
 

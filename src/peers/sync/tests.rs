@@ -70,6 +70,7 @@ fn answer(request: &Request<Incoming>, state: &State) -> Reply {
     match request.uri().path() {
         "/api" => reply(StatusCode::OK, V2, list(&["/v1=pods"])),
         "/apis" => reply(StatusCode::OK, V2, list(&state.apis)),
+        "/readyz" => reply(StatusCode::OK, "text/plain", "ok"),
         "/version" => json(json!({"major": "1", "minor": "35", "gitVersion": "v1.35.4"})),
         _ if is_watch => endless("application/json", Bytes::new(), Duration::from_secs(1)),
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" => match &state.crds {
@@ -198,7 +199,7 @@ impl Front {
 
 /// `group/version` of the merged `/apis`, `!` before what is stale.
 fn listed(view: &ClusterView) -> Vec<String> {
-    let Some(documents) = &view.documents else { return Vec::new() };
+    let Some(documents) = view.documents() else { return Vec::new() };
     let list: ApiGroupDiscoveryList = serde_json::from_slice(&documents.apis.json.plain).unwrap();
     list.group_versions()
         .map(|(group, listed)| {
@@ -254,7 +255,7 @@ async fn all_series_exist_at_zero_before_anything_was_read() {
 #[tokio::test]
 async fn failed_connect_is_published_at_once_and_undone_by_a_new_connection() {
     let mut front = Front::start(state(&["apps/v1=deployments"], &[]), state(&["batch/v1=jobs"], &[])).await;
-    front.until("peer heard", |view| view.peers[0].heard && view.documents.is_some()).await;
+    front.until("peer heard", |view| view.peers[0].heard && view.documents().is_some()).await;
     let before = front.peer_server.as_ref().unwrap().connections();
     let mut changes = front.view.clone();
     front.failed_connects.send(front.peer.id.clone()).await.unwrap();
