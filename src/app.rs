@@ -125,7 +125,7 @@ pub async fn start(settings: &Settings, workers: usize) -> Result<Bound, BoxErro
     };
     let workers = Workers::start((0..workers).map(|_| front()).collect(), &acceptor, &drain)?;
     listener.run(&workers, &drain);
-    tokio::spawn(admin::run(admin_listener, admin::Admin { registry, view, drain: drain.clone() }, control_drain));
+    tokio::spawn(admin::run(admin_listener, admin::Admin { registry, view, drain: trigger.observer() }, control_drain));
     for address in &addresses {
         tracing::info!(%address, upstream = %settings.upstream.address, admin = %admin_address, "listening");
     }

@@ -10,6 +10,10 @@ pub struct Trigger(watch::Sender<bool>);
 #[derive(Clone, Debug)]
 pub struct Watcher(watch::Receiver<bool>);
 
+/// Sees whether the drain has started, without being waited for.
+#[derive(Clone, Debug)]
+pub struct Observer(watch::Sender<bool>);
+
 /// Makes a trigger and its first watcher.
 #[must_use]
 pub fn channel() -> (Trigger, Watcher) {
@@ -27,18 +31,32 @@ impl Trigger {
     pub async fn drained(&self) {
         self.0.closed().await;
     }
+
+    /// For whoever has to say that the drain goes on until it is over.
+    #[must_use]
+    pub fn observer(&self) -> Observer {
+        Observer(self.0.clone())
+    }
 }
 
-impl Watcher {
+impl Drop for Trigger {
+    fn drop(&mut self) {
+        self.start();
+    }
+}
+
+impl Observer {
     /// Whether the drain has started.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         *self.0.borrow()
     }
+}
 
+impl Watcher {
     /// Waits until the drain starts.
     pub async fn draining(&mut self) {
-        // A dropped trigger means the same as a started one.
+        // Dropping the trigger starts it, so there is no other end to wait for.
         let _ = self.0.wait_for(|started| *started).await;
     }
 }
@@ -54,5 +72,19 @@ mod tests {
         trigger.start();
         trigger.drained().await;
         task.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn observer_is_not_waited_for_and_keeps_no_watcher_waiting() {
+        let (trigger, mut watcher) = channel();
+        let observer = trigger.observer();
+        assert!(!observer.is_draining());
+        drop(trigger);
+        assert!(observer.is_draining());
+        watcher.draining().await;
+        let (trigger, watcher) = channel();
+        let _observer = trigger.observer();
+        drop(watcher);
+        trigger.drained().await;
     }
 }
