@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Method, Request, Response};
+use http_body::Body;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::time::Instant;
@@ -83,7 +84,8 @@ impl Pool {
     /// Sends on an idle connection, or on a new one.
     ///
     /// Safety of retry: an idle connection that its server has closed gives the request back unsent; the next one is
-    /// tried. A request that hyper began to write never comes back.
+    /// tried. A request that hyper began to write never comes back; only a GET or HEAD without a body, which changes
+    /// nothing, is sent once more if the server closed its used connection meanwhile.
     pub(super) async fn send(
         self: &Arc<Self>,
         address: SocketAddr,
@@ -91,10 +93,15 @@ impl Pool {
     ) -> Result<Response<StreamedBody>, SendError> {
         let mut request = request;
         while let Some(sender) = self.take(address) {
-            match self.send_on(sender, address, request).await {
-                Ok(response) => return Ok(response),
-                Err((_, Some(unsent))) => request = unsent,
-                Err((error, None)) => return Err(SendError::Interrupted(Error::Connection(error))),
+            let copy = copy_of_harmless(&request);
+            match (self.send_on(sender, address, request).await, copy) {
+                (Ok(response), _) => return Ok(response),
+                (Err((_, Some(unsent))), _) => request = unsent,
+                (Err((error, None)), Some(copy)) if !error.is_parse() => {
+                    request = copy;
+                    break;
+                }
+                (Err((error, None)), _) => return Err(SendError::Interrupted(Error::Connection(error))),
             }
         }
         let sender = match self.connect(address).await {
@@ -180,6 +187,18 @@ impl Pool {
             });
         });
     }
+}
+
+/// What to send again if a used connection turns out to be closed: a request that changes nothing and has no body.
+fn copy_of_harmless(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) || !request.body().is_end_stream() {
+        return None;
+    }
+    let mut copy = Request::new(RequestBody::empty());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    Some(copy)
 }
 
 /// A connection in use, to be given back when its answer has been read.
