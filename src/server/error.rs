@@ -13,6 +13,9 @@ use crate::{authn, forward};
 /// Seconds after which a client may ask again: peers are heard, servers restart within a few.
 const RETRY_AFTER_SECONDS: u16 = 1;
 
+/// Leaves the hint out.
+const NO_RETRY_AFTER: u16 = 0;
+
 /// Identifies a request in the audit log. A client may choose it.
 /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/filters/audit_init.go>
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
@@ -59,8 +62,9 @@ impl Error {
                 "the connection to the server was lost before it answered",
                 RETRY_AFTER_SECONDS,
             ),
-            Self::Interrupted(_, Repeatable::No) => Status::internal_error(
+            Self::Interrupted(_, Repeatable::No) => Status::service_unavailable(
                 "the connection to the server was lost after the request was sent: it may have been carried out",
+                NO_RETRY_AFTER,
             ),
         };
         status.into_response(&wording.headers, Pretty::of(&wording.uri, &wording.headers))
