@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use crate::apimachinery::peer::{Peer, PeerKind};
@@ -202,7 +202,7 @@ impl Forwarder {
         let pool = pools.choose(caller, destination);
         let Prepared { request, upgrade } = prepared;
         let sent = match upgrade {
-            None => pool.send(address, request).await.map_err(|error| (error, None)),
+            None => pool.send(address, request).await.and_then(not_switched).map_err(|error| (error, None)),
             Some(upgrade) => upgrade::send(pool, address, request, upgrade).await,
         };
         let mut response = sent.map_err(Failure::from_parts)?;
@@ -217,6 +217,14 @@ impl Forwarder {
             peers.prune();
         }
     }
+}
+
+/// A server must not switch protocols unasked: the client would take what follows for an answer.
+fn not_switched(response: Response<StreamedBody>) -> Result<Response<StreamedBody>, pool::SendError> {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(pool::SendError::Interrupted(Error::UnexpectedProtocol));
+    }
+    Ok(response)
 }
 
 impl Failure {
