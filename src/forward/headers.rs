@@ -149,6 +149,10 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
 
 /// Removes what belongs to the connection to the server; a 101 keeps the two headers that make it one.
 pub(super) fn clean_response(response: &mut Response<StreamedBody>) {
+    if response.headers().contains_key(TRANSFER_ENCODING) {
+        // The body has been read by its chunks; a length beside them is not its length.
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
     let switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let upgrade = response.headers().get(UPGRADE).cloned().filter(|_| switched);
     remove_hop_by_hop(response.headers_mut());
