@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
 };
 use http::request::Parts;
@@ -134,9 +134,16 @@ pub(super) fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &s
         .filter(|option| !option.is_empty())
 }
 
+/// Headers that no `Connection` can take out: the caller was judged with them here, and whoever answers must judge alike.
+fn is_for_the_server(name: &HeaderName) -> bool {
+    [HOST, AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL].contains(name) || name.as_str().starts_with("impersonate-")
+}
+
 fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> =
-        connection_options(headers).filter_map(|option| option.parse().ok()).filter(|name| *name != HOST).collect();
+    let named: Vec<HeaderName> = connection_options(headers)
+        .filter_map(|option| option.parse().ok())
+        .filter(|name| !is_for_the_server(name))
+        .collect();
     for name in named.iter().chain(&HOP_BY_HOP) {
         headers.remove(name);
     }
