@@ -3,6 +3,7 @@
 mod body;
 mod connection;
 mod error;
+mod head;
 mod listener;
 mod metrics;
 mod reroute;
@@ -91,6 +92,7 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Answer, Error> {
     let (head, body) = request.into_parts();
+    head::check(&head)?;
     let caller = front.authenticator.authenticate(&context.identity, &head)?;
     let view = front.view.load();
     let call = Call { front, context, caller: &caller, view: &view, info };

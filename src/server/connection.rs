@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::{Front, handle};
+use super::{Front, handle, head};
 use crate::drain;
 use crate::tls::Acceptor;
 
@@ -30,14 +30,11 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// As Go's listener sets it for kube-apiserver.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(180);
 
-/// Bytes of a request head, as Go's default.
-/// Source: <https://pkg.go.dev/net/http#DefaultMaxHeaderBytes>
-const MAX_HEADER_BYTES: u32 = 1024 * 1024;
+/// Header bytes that HTTP/2 decodes, counted its way: enough that a head which is too large can be answered, which
+/// leaves the other streams alone.
+const HTTP2_HEADER_BYTES: u32 = 2 * head::MAX_BYTES as u32;
 
-/// Lines of a request head: hundreds of groups asserted by a front proxy fit, and the parser's table stays small.
-const MAX_HEADERS: usize = 1000;
-
-/// HTTP/2 frame and stream window. Source: as [`IDLE_TIMEOUT`] (`resourceBody99Percentile`).
+/// HTTP/2 stream window. Source: as [`IDLE_TIMEOUT`] (`resourceBody99Percentile`).
 const HTTP2_WINDOW_BYTES: u32 = 256 * 1024;
 
 /// What a request needs to know of its connection.
@@ -91,10 +88,11 @@ async fn serve_http2(
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .max_concurrent_streams(streams)
-        .max_frame_size(HTTP2_WINDOW_BYTES)
+        // Frames stay at 16 KiB, the least that HTTP/2 knows: h2 allows as many CONTINUATION frames as the header limit
+        // holds frames of the largest size, and most clients split a large head at 16 KiB whatever is allowed.
         .initial_stream_window_size(HTTP2_WINDOW_BYTES)
         .initial_connection_window_size(HTTP2_WINDOW_BYTES.saturating_mul(streams))
-        .max_header_list_size(MAX_HEADER_BYTES)
+        .max_header_list_size(HTTP2_HEADER_BYTES)
         .serve_connection(TokioIo::new(stream), service_fn(move |request| answer(&front, &context, request)));
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
@@ -113,8 +111,8 @@ async fn serve_http1(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_TIMEOUT)
-        .max_headers(MAX_HEADERS)
-        .max_buf_size(MAX_HEADER_BYTES as usize)
+        .max_headers(head::PARSER_LINES)
+        .max_buf_size(head::MAX_BYTES)
         .title_case_headers(true) // As Go writes them.
         .serve_connection(TokioIo::new(stream), service_fn(move |request| answer(&front, &context, request)))
         .with_upgrades();

@@ -7,6 +7,7 @@ use aws_lc_rs::rand;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri};
 
+use super::head;
 use crate::apimachinery::status::{Pretty, Status};
 use crate::{authn, forward};
 
@@ -26,6 +27,9 @@ const MAX_AUDIT_ID_BYTES: usize = 64;
 /// Why a request is not answered by any server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
+    /// The head is none that a server is asked about.
+    #[error("request head is refused")]
+    Head(#[from] head::Refusal),
     /// The caller did not prove who it is.
     #[error("caller is not authenticated")]
     Authenticate(#[from] authn::Error),
@@ -56,6 +60,8 @@ impl Error {
     /// The answer, worded as the client asked for it.
     pub(super) fn into_response(self, wording: &Wording) -> Response<Bytes> {
         let status = match self {
+            Self::Head(head::Refusal::TooLarge) => Status::headers_too_large(),
+            Self::Head(head::Refusal::NotAPath) => Status::bad_request("the request target is not a path"),
             Self::Authenticate(_) => Status::unauthorized(),
             Self::Unavailable(message) => Status::service_unavailable(message, RETRY_AFTER_SECONDS),
             Self::Interrupted(_, Repeatable::Yes) => Status::service_unavailable(
