@@ -126,6 +126,15 @@ impl Workers {
     }
 }
 
+/// A connection that counts as open until this is dropped, also if what serves it panics.
+struct Dealt(Arc<AtomicUsize>);
+
+impl Drop for Dealt {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 async fn run(
     front: Front,
     acceptor: Arc<Acceptor>,
@@ -140,10 +149,10 @@ async fn run(
         tokio::select! {
             Some((stream, client)) = connections.recv() => {
                 let one = connection::serve(Arc::clone(&front), Arc::clone(&acceptor), stream, client, drain.clone());
-                let open = Arc::clone(&open);
+                let dealt = Dealt(Arc::clone(&open));
                 tasks.spawn(async move {
+                    let _dealt = dealt;
                     one.await;
-                    open.fetch_sub(1, Ordering::Relaxed);
                 });
             }
             Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
