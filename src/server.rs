@@ -1,5 +1,6 @@
 //! The whole path of a request: `handle`, read from top to bottom.
 
+mod activity;
 mod body;
 mod connection;
 mod error;
@@ -14,11 +15,11 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::header::{ACCEPT, IF_NONE_MATCH};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use crate::apimachinery::status::Pretty;
-use crate::authn::{Authenticator, Caller};
+use crate::authn::{Authenticator, Caller, CallerKind};
 use crate::authz::{Authorizer, Verdict};
 use crate::discovery::{self, Form, Profile};
 use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, StreamedBody};
@@ -58,6 +59,15 @@ enum Answer {
     Made(Response<Bytes>),
 }
 
+impl Answer {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Streamed(response) => response.status(),
+            Self::Made(response) => response.status(),
+        }
+    }
+}
+
 /// Answers one request, whatever happens.
 async fn handle(front: &Front, context: &Context, request: Request<Incoming>) -> Response<Body> {
     let (method, uri) = (request.method().clone(), request.uri().clone());
@@ -67,14 +77,18 @@ async fn handle(front: &Front, context: &Context, request: Request<Incoming>) ->
     let (verb, is_long_running) =
         info.as_ref().map_or(("", false), |info| (info.verb.as_ref(), info.is_long_running()));
     let in_flight = front.metrics.begin(verb, is_long_running);
+    let open = context.activity.begin();
     let answer = answer(front, context, info.as_ref(), request).await.unwrap_or_else(|error| {
         tracing::debug!(client = %context.client, error = %Chain(&error), "answered with an error");
         Answer::Made(error.into_response(&wording))
     });
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        context.activity.end();
+    }
     match answer {
         Answer::Streamed(response) => {
             in_flight.answered(response.status().as_u16());
-            response.map(|body| Body::new(Tracked::new(body, in_flight)))
+            response.map(|body| Body::new(Tracked::new(body, in_flight, open)))
         }
         Answer::Made(mut response) => {
             in_flight.answered(response.status().as_u16());
@@ -94,6 +108,11 @@ async fn answer(
     let (head, body) = request.into_parts();
     head::check(&head)?;
     let caller = front.authenticator.authenticate(&context.identity, &head)?;
+    if *caller.kind() == CallerKind::Anonymous {
+        // As kube-apiserver: nobody in particular gets one HTTP/2 connection to flood.
+        // Source: https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/filters/authentication.go
+        context.activity.end();
+    }
     let view = front.view.load();
     let call = Call { front, context, caller: &caller, view: &view, info };
     let decision = info.map(|info| routing::decide(info, caller.hop(), &view.routes));

@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::activity::Activity;
 use super::{Front, handle, head};
 use crate::drain;
 use crate::tls::Acceptor;
@@ -23,9 +24,12 @@ use crate::tls::Acceptor;
 /// Time for a TLS handshake; Go gives it the header read timeout, 32 s, which an attacker can hold for nothing.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time between the end of one HTTP/1.1 request and the head of the next; kube-apiserver's idle timeout.
+/// Time between the end of one request and the head of the next; kube-apiserver's idle timeout.
 /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/server/secure_serving.go> (`IdleTimeout`)
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Time for an HTTP/2 client without open requests to close a connection that it was told to leave.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// As Go's listener sets it for kube-apiserver.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(180);
@@ -43,6 +47,8 @@ pub(super) struct Context {
     pub(super) client: SocketAddr,
     /// What its certificate says, judged once.
     pub(super) identity: crate::authn::Connection,
+    /// Its requests.
+    pub(super) activity: Arc<Activity>,
 }
 
 /// Serves a connection to its end.
@@ -67,7 +73,7 @@ pub(super) async fn serve(
     let (_, session) = stream.get_ref();
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let identity = front.authenticator.judge(session.peer_certificates().unwrap_or_default());
-    let context = Arc::new(Context { client, identity });
+    let context = Arc::new(Context { client, identity, activity: Arc::default() });
     let ended = if is_http2 {
         serve_http2(front, context, stream, drain).await
     } else {
@@ -85,6 +91,7 @@ async fn serve_http2(
     mut drain: drain::Watcher,
 ) -> Result<(), hyper::Error> {
     let streams = front.http2_max_streams;
+    let activity = Arc::clone(&context.activity);
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .max_concurrent_streams(streams)
@@ -97,9 +104,15 @@ async fn serve_http2(
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return ended,
-        () = drain.draining() => connection.as_mut().graceful_shutdown(),
+        () = drain.draining() => {}
+        () = activity.ended() => {}
+        () = activity.idle(IDLE_TIMEOUT) => {}
     }
-    connection.await
+    connection.as_mut().graceful_shutdown();
+    tokio::select! {
+        ended = connection => ended,
+        () = activity.idle(GOODBYE_TIMEOUT) => Ok(()),
+    }
 }
 
 async fn serve_http1(
