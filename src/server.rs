@@ -7,6 +7,7 @@ mod error;
 mod head;
 mod listener;
 mod metrics;
+mod refusal;
 mod reroute;
 
 use std::sync::Arc;

@@ -35,6 +35,11 @@ impl Activity {
         Open(Arc::clone(self))
     }
 
+    /// Whether a request is open.
+    pub(super) fn is_busy(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
     /// Asks for the end of the connection once its open requests have ended.
     pub(super) fn end(&self) {
         self.unwelcome.notify_one();
@@ -53,7 +58,7 @@ impl Activity {
         while quiet < LOOKS {
             looks.tick().await;
             let now = self.begun.load(Ordering::Relaxed);
-            quiet = if now == begun && self.open.load(Ordering::Relaxed) == 0 { quiet + 1 } else { 0 };
+            quiet = if now == begun && !self.is_busy() { quiet + 1 } else { 0 };
             begun = now;
         }
     }

@@ -17,6 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::activity::Activity;
+use super::refusal::Worded;
 use super::{Front, handle, head};
 use crate::drain;
 use crate::tls::Acceptor;
@@ -121,6 +122,7 @@ async fn serve_http1(
     stream: TlsStream<TcpStream>,
     mut drain: drain::Watcher,
 ) -> Result<(), hyper::Error> {
+    let stream = Worded::new(stream, Arc::clone(&context.activity));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_TIMEOUT)
