@@ -39,6 +39,9 @@ pub enum Error {
     /// The server switched to a protocol that was not asked for.
     #[error("server switched to a protocol that was not asked for")]
     UnexpectedProtocol,
+    /// The server has not been reachable for so long that no answer will come.
+    #[error("server cannot be reached any more")]
+    Lost,
     /// Peers are configured nowhere, yet one was chosen.
     #[error("peering is off")]
     PeeringOff,
@@ -176,6 +179,11 @@ impl Pool {
                 list.push(Idle { sender, since: Instant::now() });
             }
         });
+    }
+
+    /// Closes all idle connections to an address.
+    pub(super) fn forget(&self, address: SocketAddr) {
+        self.idle(|idle| idle.remove(&address));
     }
 
     /// Closes what has been idle for too long.

@@ -156,7 +156,7 @@ async fn run(
                 });
             }
             Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
-            _ = prune.tick() => front.forwarder.prune(),
+            _ = prune.tick() => front.prune(),
             () = drain.draining() => break,
         }
     }
