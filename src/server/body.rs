@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
+use super::activity::Open;
 use super::metrics::InFlight;
 use crate::forward::StreamedBody;
 
@@ -13,11 +14,12 @@ use crate::forward::StreamedBody;
 pub(super) struct Tracked {
     body: StreamedBody,
     _in_flight: InFlight,
+    _open: Open,
 }
 
 impl Tracked {
-    pub(super) fn new(body: StreamedBody, in_flight: InFlight) -> Self {
-        Self { body, _in_flight: in_flight }
+    pub(super) fn new(body: StreamedBody, in_flight: InFlight, open: Open) -> Self {
+        Self { body, _in_flight: in_flight, _open: open }
     }
 }
 
