@@ -41,7 +41,7 @@ pub struct Admin {
     /// The cluster as this front sees it.
     pub view: ViewReader,
     /// Whether the front is stopping.
-    pub drain: drain::Watcher,
+    pub drain: drain::Observer,
 }
 
 /// Binds the admin port.

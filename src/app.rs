@@ -16,6 +16,7 @@ use crate::metrics::Registry;
 use crate::peers::Controller;
 use crate::server::{Front, Listener, Metrics, Reroutes, Workers};
 use crate::settings::{LogFormat, Peering, Settings, StaticPeer, UpstreamSettings};
+use crate::telemetry::MIXED_VERSION_PROXY;
 use crate::tls::{Acceptor, Connector};
 use crate::view::ViewReader;
 use crate::{admin, drain, peers, telemetry};
@@ -125,7 +126,7 @@ pub async fn start(settings: &Settings, workers: usize) -> Result<Bound, BoxErro
     };
     let workers = Workers::start((0..workers).map(|_| front()).collect(), &acceptor, &drain)?;
     listener.run(&workers, &drain);
-    tokio::spawn(admin::run(admin_listener, admin::Admin { registry, view, drain: drain.clone() }, control_drain));
+    tokio::spawn(admin::run(admin_listener, admin::Admin { registry, view, drain: trigger.observer() }, control_drain));
     for address in &addresses {
         tracing::info!(%address, upstream = %settings.upstream.address, admin = %admin_address, "listening");
     }
@@ -164,7 +165,10 @@ fn control_loops(
             let known = peering.static_peers.iter().map(peer).map(Arc::new).collect();
             (peers::Peering::On(Arc::clone(connector)), known)
         }
-        (Peering::Off(reason), _) => (peers::Peering::Off(reason.clone()), Vec::new()),
+        (Peering::Off(reason), _) => {
+            tracing::warn!(target: MIXED_VERSION_PROXY, reason, "peers are left alone: requests go to the local server only");
+            (peers::Peering::Off(reason.clone()), Vec::new())
+        }
         (Peering::On(_), None) => (peers::Peering::Off("peers cannot be connected to".to_owned()), Vec::new()),
     };
     let (_, peers) = watch::channel(known); // A static list: its sender has nothing more to say.

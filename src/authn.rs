@@ -34,10 +34,6 @@ use crate::apimachinery::peer::Hop;
 use crate::apimachinery::user::UserInfo;
 use crate::tls;
 
-/// Header by which a front proxy marks a request that it has forwarded already; its value is `true`.
-/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/util/peerproxy/peerproxy_handler.go> (`PeerProxiedHeader`)
-pub const PEER_PROXIED: http::HeaderName = http::HeaderName::from_static("x-kubernetes-peer-proxied");
-
 /// The proven answer to "who asks". Its fields are private: whoever holds one got it from [`Authenticator::authenticate`].
 #[derive(Clone, Debug)]
 pub struct Caller {

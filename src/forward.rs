@@ -30,7 +30,7 @@ pub use headers::Mark;
 pub use not_found::{Denial, denial};
 use pool::Pool;
 pub use pool::{Error, Unsent};
-pub use upgrade::Upgrade;
+pub use upgrade::{Tunnel, Upgrade};
 
 /// How to reach the upstream and the peers, with and without the front-proxy certificate.
 ///
@@ -202,7 +202,7 @@ impl Forwarder {
         let pool = pools.choose(caller, destination);
         let Prepared { request, upgrade } = prepared;
         let sent = match upgrade {
-            None => pool.send(address, request).await.map_err(|error| (error, None)),
+            None => pool.send(address, request).await.and_then(upgrade::refuse_unasked).map_err(|error| (error, None)),
             Some(upgrade) => upgrade::send(pool, address, request, upgrade).await,
         };
         let mut response = sent.map_err(Failure::from_parts)?;

@@ -30,6 +30,7 @@ use body::Tracked;
 use connection::Context;
 use error::{Error, Repeatable, Wording};
 pub use listener::{BindError, Listener, Workers};
+use metrics::InFlight;
 pub use metrics::Metrics;
 pub use reroute::Reroutes;
 
@@ -58,7 +59,7 @@ enum Answer {
 }
 
 /// Answers one request, whatever happens.
-async fn handle(front: &Front, context: &Context, request: Request<Incoming>) -> Response<Body> {
+async fn handle(front: &Front, context: &Arc<Context>, request: Request<Incoming>) -> Response<Body> {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let wording = Wording::of(request.headers(), &uri);
     // What kube-apiserver refuses to understand has no info here; it goes on to be refused in the server's own words.
@@ -73,7 +74,7 @@ async fn handle(front: &Front, context: &Context, request: Request<Incoming>) ->
     match answer {
         Answer::Streamed(response) => {
             in_flight.answered(response.status().as_u16());
-            response.map(|body| Body::new(Tracked::new(body, in_flight)))
+            stream(response, in_flight, context)
         }
         Answer::Made(mut response) => {
             in_flight.answered(response.status().as_u16());
@@ -81,6 +82,19 @@ async fn handle(front: &Front, context: &Context, request: Request<Incoming>) ->
             response.map(Body::from)
         }
     }
+}
+
+/// Passes an answer on as it comes; its request is in flight until the end of the body, or of the tunnel after a 101.
+fn stream(mut response: Response<StreamedBody>, in_flight: InFlight, context: &Arc<Context>) -> Response<Body> {
+    let Some(tunnel) = response.body_mut().take_tunnel() else {
+        return response.map(|body| Body::new(Tracked::new(body, in_flight)));
+    };
+    let (context, in_flight) = (Arc::clone(context), in_flight.into_long_running());
+    tokio::spawn(async move {
+        tunnel.run().await;
+        drop((in_flight, context));
+    });
+    response.map(|_| Body::empty())
 }
 
 /// The path itself: who asks, what for, who serves it, send it there.

@@ -1,7 +1,4 @@
-//! The main job on real kube-apiservers of three versions: one cluster, started once, for every test of this program.
-//!
-//! Tests run one after another in the order listed; one that stops a server starts it again. A filter on the command
-//! line chooses tests, as with any test program.
+//! The main job on real kube-apiservers of three versions.
 
 mod discovery;
 mod failures;
@@ -13,76 +10,42 @@ mod support;
 mod watches;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Result;
-use libtest_mimic::{Arguments, Failed, Trial};
-use peerfront_e2e::{Cluster, Topology};
-
-type Test = fn(&Cluster) -> std::pin::Pin<Box<dyn Future<Output = Result<()>> + '_>>;
-
-/// A test's name and the test, made of an async function over the cluster.
-macro_rules! tests {
-    ($($module:ident::$name:ident),* $(,)?) => {
-        [$((concat!(stringify!($module), "::", stringify!($name)), (|cluster| Box::pin($module::$name(cluster))) as Test)),*]
-    };
-}
+use peerfront_e2e::{Cluster, Topology, runner};
 
 fn main() -> ExitCode {
-    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
-    let tests = tests![
-        rerouting::resources_that_only_a_peer_serves_are_listed_through_every_node,
-        rerouting::without_peerfront_the_same_requests_fail,
-        rerouting::policy_lives_and_dies_through_the_oldest_node,
-        rerouting::api_resources_lists_everything_that_the_newest_server_has,
-        rerouting::apply_and_server_side_apply_reach_the_peer,
-        rerouting::migration_is_created_and_deleted_through_older_nodes,
-        rerouting::subresource_that_only_a_peer_serves_is_patched_there,
-        identity::every_caller_is_at_every_node_who_it_is_directly,
-        identity::kubectl_says_who_each_caller_is,
-        identity::rights_on_a_rerouted_resource_are_those_of_the_caller,
-        identity::forged_headers_change_nothing,
-        identity::impersonation_works_on_local_and_rerouted_resources,
-        identity::every_caller_arrives_unchanged_at_a_peer,
-        watches::each_event_of_a_watch_comes_at_once,
-        watches::five_hundred_watches_of_a_resource_all_get_an_event,
-        discovery::all_fronts_answer_with_the_same_document,
-        discovery::unchanged_document_is_not_sent_again,
-        discovery::custom_resource_is_usable_at_once_and_listed_everywhere,
-        discovery::who_may_not_read_discovery_gets_the_servers_own_answer,
-        namespaces::namespace_with_a_resource_of_a_newer_server_goes_away,
-        namespaces::without_peerfront_the_object_is_orphaned,
-        failures::requests_only_a_lost_node_can_serve_are_refused_and_come_back,
-        failures::front_started_beside_a_silent_peer_refuses_what_it_does_not_know,
-        failures::front_without_its_own_server_answers_through_peers,
-        failures::reroutes_are_counted_under_upstreams_labels,
-        failures::known_series_exist_at_zero_from_the_start,
-    ];
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = Arc::new(runtime.expect("a runtime"));
-    if arguments.list {
-        return libtest_mimic::run(&arguments, tests.iter().map(|(name, _)| Trial::test(*name, || Ok(()))).collect())
-            .exit_code();
-    }
-    let cluster = match runtime.block_on(start()) {
-        Ok(cluster) => Arc::new(cluster),
-        Err(error) => {
-            eprintln!("the cluster does not start: {error:#}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let trials = tests.map(|(name, test)| {
-        let (runtime, cluster) = (Arc::clone(&runtime), Arc::clone(&cluster));
-        Trial::test(name, move || runtime.block_on(test(&cluster)).map_err(|error| Failed::from(format!("{error:#}"))))
-    });
-    let conclusion = libtest_mimic::run(&arguments, trials.into());
-    if let Some(cluster) = Arc::into_inner(cluster)
-        && let Err(error) = runtime.block_on(cluster.stop())
-    {
-        eprintln!("the cluster does not stop: {error:#}");
-        return ExitCode::FAILURE;
-    }
-    conclusion.exit_code()
+    runner::run(
+        start,
+        &runner::tests![
+            rerouting::resources_that_only_a_peer_serves_are_listed_through_every_node,
+            rerouting::without_peerfront_the_same_requests_fail,
+            rerouting::policy_lives_and_dies_through_the_oldest_node,
+            rerouting::api_resources_lists_everything_that_the_newest_server_has,
+            rerouting::apply_and_server_side_apply_reach_the_peer,
+            rerouting::migration_is_created_and_deleted_through_older_nodes,
+            rerouting::subresource_that_only_a_peer_serves_is_patched_there,
+            identity::every_caller_is_at_every_node_who_it_is_directly,
+            identity::kubectl_says_who_each_caller_is,
+            identity::rights_on_a_rerouted_resource_are_those_of_the_caller,
+            identity::forged_headers_change_nothing,
+            identity::impersonation_works_on_local_and_rerouted_resources,
+            identity::every_caller_arrives_unchanged_at_a_peer,
+            watches::each_event_of_a_watch_comes_at_once,
+            watches::five_hundred_watches_of_a_resource_all_get_an_event,
+            discovery::all_fronts_answer_with_the_same_document,
+            discovery::unchanged_document_is_not_sent_again,
+            discovery::custom_resource_is_usable_at_once_and_listed_everywhere,
+            discovery::who_may_not_read_discovery_gets_the_servers_own_answer,
+            namespaces::namespace_with_a_resource_of_a_newer_server_goes_away,
+            namespaces::without_peerfront_the_object_is_orphaned,
+            failures::requests_only_a_lost_node_can_serve_are_refused_and_come_back,
+            failures::front_started_beside_a_silent_peer_refuses_what_it_does_not_know,
+            failures::front_without_its_own_server_answers_through_peers,
+            failures::reroutes_are_counted_under_upstreams_labels,
+            failures::known_series_exist_at_zero_from_the_start,
+        ],
+    )
 }
 
 async fn start() -> Result<Cluster> {

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use http::HeaderName;
+
 use super::server_id::ServerId;
 
 /// What answers at a peer's address.
@@ -25,6 +27,10 @@ pub struct Peer {
     /// What answers at that address.
     pub kind: PeerKind,
 }
+
+/// Header by which a front proxy marks a request that it has forwarded already; its value is `true`.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/util/peerproxy/peerproxy_handler.go> (`PeerProxiedHeader`)
+pub const PEER_PROXIED: HeaderName = HeaderName::from_static("x-kubernetes-peer-proxied");
 
 /// Whether a request may still be forwarded to a peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -10,6 +10,7 @@ use http_body_util::{Either, Empty, Full};
 use hyper::body::Incoming;
 
 use super::pool::Lease;
+use super::upgrade::Tunnel;
 
 /// Body of a request to the upstream or a peer: the client's own, or none.
 pub struct RequestBody(Either<Incoming, Empty<Bytes>>);
@@ -63,6 +64,7 @@ enum Source {
     Stream(Incoming),
     Read(Full<Bytes>),
     Broken(Option<hyper::Error>),
+    Switched(Option<Tunnel>),
 }
 
 impl StreamedBody {
@@ -84,6 +86,19 @@ impl StreamedBody {
         Self { source: Source::Broken(Some(error)), lease: None }
     }
 
+    /// No body but a tunnel, after a 101.
+    pub(super) fn switched(tunnel: Tunnel) -> Self {
+        Self { source: Source::Switched(Some(tunnel)), lease: None }
+    }
+
+    /// What follows a 101: to be run once its head is on its way. Dropping it closes both connections.
+    pub fn take_tunnel(&mut self) -> Option<Tunnel> {
+        match &mut self.source {
+            Source::Switched(tunnel) => tunnel.take(),
+            _ => None,
+        }
+    }
+
     fn give_back(&mut self) {
         if let Some(lease) = self.lease.take() {
             lease.give_back();
@@ -103,6 +118,7 @@ impl Body for StreamedBody {
             Source::Stream(body) => Pin::new(body).poll_frame(context),
             Source::Read(body) => Pin::new(body).poll_frame(context).map_err(|never: Infallible| match never {}),
             Source::Broken(error) => Poll::Ready(error.take().map(Err)),
+            Source::Switched(_) => Poll::Ready(None),
         };
         let ended = match &polled {
             Poll::Ready(Some(Ok(_))) => self.is_end_stream(),
@@ -120,6 +136,7 @@ impl Body for StreamedBody {
             Source::Stream(body) => body.is_end_stream(),
             Source::Read(body) => body.is_end_stream(),
             Source::Broken(error) => error.is_none(),
+            Source::Switched(_) => true,
         }
     }
 
@@ -128,6 +145,7 @@ impl Body for StreamedBody {
             Source::Stream(body) => body.size_hint(),
             Source::Read(body) => body.size_hint(),
             Source::Broken(_) => SizeHint::default(),
+            Source::Switched(_) => SizeHint::with_exact(0),
         }
     }
 }

@@ -10,7 +10,8 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, Version};
 
 use super::body::StreamedBody;
-use crate::authn::{self, Caller, CallerKind, PEER_PROXIED, identity_headers};
+use crate::apimachinery::peer::PEER_PROXIED;
+use crate::authn::{self, Caller, CallerKind, identity_headers};
 use crate::settings::IdentityHeaderNames;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");

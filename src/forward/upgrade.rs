@@ -55,7 +55,7 @@ fn is_same(value: &HeaderValue, protocol: &[u8]) -> bool {
     value.as_bytes().eq_ignore_ascii_case(protocol)
 }
 
-/// Sends an upgrade request on a new connection; after a 101 the tunnel runs by itself.
+/// Sends an upgrade request on a new connection; after a 101 the answer's body holds the tunnel.
 pub(super) async fn send(
     pool: &Arc<Pool>,
     address: SocketAddr,
@@ -67,7 +67,7 @@ pub(super) async fn send(
         Err(cause) => return Err((SendError::Unsent(Box::new(request), cause), Some(upgrade))),
     };
     let interrupted = |error| (SendError::Interrupted(error), None);
-    let response = sender.send_request(request).await.map_err(|error| interrupted(Error::Connection(error)))?;
+    let mut response = sender.send_request(request).await.map_err(|error| interrupted(Error::Connection(error)))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         // The connection ends with the answer: it is not pooled, and dropping the sender lets it finish.
         return Ok(response.map(|incoming| StreamedBody::new(incoming, None)));
@@ -76,19 +76,33 @@ pub(super) async fn send(
     if !switched {
         return Err(interrupted(Error::UnexpectedProtocol));
     }
-    Ok(tunnel(response, upgrade.client))
+    let tunnel = Tunnel { client: upgrade.client, server: hyper::upgrade::on(&mut response) };
+    Ok(response.map(|_| StreamedBody::switched(tunnel)))
 }
 
-/// Joins the two connections once both heads are out; bytes read past either head belong to the stream.
-fn tunnel(mut response: Response<Incoming>, client: OnUpgrade) -> Response<StreamedBody> {
-    let server = hyper::upgrade::on(&mut response);
-    tokio::spawn(async move {
-        let (Ok(client), Ok(server)) = tokio::join!(client, server) else {
+/// A connection that left HTTP although nobody asked for an upgrade, by a 101 or by accepting a CONNECT: clients would
+/// take what follows for another protocol.
+pub(super) fn refuse_unasked(response: Response<StreamedBody>) -> Result<Response<StreamedBody>, SendError> {
+    if response.extensions().get::<OnUpgrade>().is_some() {
+        return Err(SendError::Interrupted(Error::UnexpectedProtocol));
+    }
+    Ok(response)
+}
+
+/// Two connections to be joined once the head of a 101 is out.
+pub struct Tunnel {
+    client: OnUpgrade,
+    server: OnUpgrade,
+}
+
+impl Tunnel {
+    /// Carries bytes both ways until both ways have ended; those read past either head belong to the stream.
+    pub async fn run(self) {
+        let (Ok(client), Ok(server)) = tokio::join!(self.client, self.server) else {
             return; // One side left before the switch; the other is closed by dropping it.
         };
         let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
         // A tunnel has no answer to put an error into: whichever side failed, both are closed here.
         let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
-    });
-    response.map(|incoming| StreamedBody::new(incoming, None))
+    }
 }

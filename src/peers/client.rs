@@ -21,13 +21,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
+use crate::apimachinery::peer::PEER_PROXIED;
 use crate::apimachinery::user::{ALL_AUTHENTICATED, KUBE_PEERFRONT};
 use crate::settings::IdentityHeaderNames;
 use crate::tls::{ConnectError, Connector};
-
-/// Tells a server that the request has been forwarded once, so that it answers for itself.
-/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/util/peerproxy/peerproxy_handler.go>
-const PEER_PROXIED: HeaderName = HeaderName::from_static("x-kubernetes-peer-proxied");
 
 /// The `Host` of every request. A server is known by this name, never by its address.
 const HOST: &str = "kubernetes.default.svc";

@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::listener::Open;
 use super::{Front, handle};
 use crate::drain;
 use crate::tls::Acceptor;
@@ -46,6 +47,8 @@ pub(super) struct Context {
     pub(super) client: SocketAddr,
     /// What its certificate says, judged once.
     pub(super) identity: crate::authn::Connection,
+    /// Counts the connection as open, also after an upgrade has taken it out of HTTP's hands.
+    _open: Open,
 }
 
 /// Serves a connection to its end.
@@ -54,6 +57,7 @@ pub(super) async fn serve(
     acceptor: Arc<Acceptor>,
     stream: std::net::TcpStream,
     client: SocketAddr,
+    open: Open,
     drain: drain::Watcher,
 ) {
     let Ok(stream) = TcpStream::from_std(stream) else { return };
@@ -70,7 +74,7 @@ pub(super) async fn serve(
     let (_, session) = stream.get_ref();
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let identity = front.authenticator.judge(session.peer_certificates().unwrap_or_default());
-    let context = Arc::new(Context { client, identity });
+    let context = Arc::new(Context { client, identity, _open: open });
     let ended = if is_http2 {
         serve_http2(front, context, stream, drain).await
     } else {

@@ -1,5 +1,6 @@
 //! The public port: accept, choose a worker, hand the connection over.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -126,6 +127,18 @@ impl Workers {
     }
 }
 
+/// An open connection of a worker, which waits for it to be dropped before it ends.
+pub(super) struct Open {
+    count: Arc<AtomicUsize>,
+    _alive: mpsc::Sender<Infallible>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 async fn run(
     front: Front,
     acceptor: Arc<Acceptor>,
@@ -135,21 +148,18 @@ async fn run(
 ) {
     let front = Arc::new(front);
     let mut prune = tokio::time::interval(Forwarder::PRUNE_INTERVAL);
-    let mut tasks = tokio::task::JoinSet::new();
+    let (alive, mut all_gone) = mpsc::channel(1);
     loop {
         tokio::select! {
             Some((stream, client)) = connections.recv() => {
-                let one = connection::serve(Arc::clone(&front), Arc::clone(&acceptor), stream, client, drain.clone());
-                let open = Arc::clone(&open);
-                tasks.spawn(async move {
-                    one.await;
-                    open.fetch_sub(1, Ordering::Relaxed);
-                });
+                let open = Open { count: Arc::clone(&open), _alive: alive.clone() };
+                let (front, acceptor) = (Arc::clone(&front), Arc::clone(&acceptor));
+                tokio::spawn(connection::serve(front, acceptor, stream, client, open, drain.clone()));
             }
-            Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
             _ = prune.tick() => front.forwarder.prune(),
             () = drain.draining() => break,
         }
     }
-    let _ = tokio::time::timeout(DRAIN_DEADLINE, async { while tasks.join_next().await.is_some() {} }).await;
+    drop(alive);
+    let _ = tokio::time::timeout(DRAIN_DEADLINE, all_gone.recv()).await;
 }

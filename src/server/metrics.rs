@@ -93,6 +93,15 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
+    /// Whatever was asked for, a tunnel lasts as long as its ends like.
+    pub(super) fn into_long_running(mut self) -> Self {
+        if !std::mem::replace(&mut self.is_long_running, true) {
+            self.metrics.short.decrement(1.0);
+            self.metrics.long_running.increment(1.0);
+        }
+        self
+    }
+
     /// Records the answer's code.
     pub(super) fn answered(&self, code: u16) {
         self.metrics.verbs[self.verb].count(&self.metrics.registry, code, 1);

@@ -21,8 +21,9 @@ pub const HTTP2_MAX_STREAMS_PER_CONNECTION: u32 = 100;
 pub const ADMIN_BIND_ADDRESS: &str = "127.0.0.1:6440";
 /// People read it first; collectors are told to ask for JSON.
 pub const LOG_FORMAT: &str = "text";
-/// Reroutes and changes of discovery are logged at this level.
-pub const LOG_FILTER: &str = "info";
+/// Reroutes and changes of discovery are logged at this level. A refused watch is said in readiness and asked for again
+/// and again, so kube-rs need not warn of each time.
+pub const LOG_FILTER: &str = "info,kube_runtime=error";
 /// Standard names, which kubeadm configures and aggregated API servers expect.
 ///
 /// Source: <https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/>

@@ -129,7 +129,11 @@ pub const SETTINGS: &[Setting] = &[
         "UnknownVersionInteroperabilityProxy=true|false: work with peers [default: true]",
     ),
     text("log-format", "FORMAT", "text or json [default: text]"),
-    text("log-filter", "FILTER", "Level, or levels by target, as in info,mixed_version_proxy=debug [default: info]"),
+    text(
+        "log-filter",
+        "FILTER",
+        "Level, or levels by target, as in info,mixed_version_proxy=debug [default: info,kube_runtime=error]",
+    ),
 ];
 
 const fn text(flag: &'static str, value_name: &'static str, help: &'static str) -> Setting {

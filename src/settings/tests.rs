@@ -182,7 +182,7 @@ fn the_least_gets_every_default() {
     assert!(settings.authentication.request_header.is_none());
     assert_eq!(settings.authentication.identity_headers.username, ["x-remote-user"]);
     assert_eq!(settings.authentication.identity_headers.extra_prefix, ["x-remote-extra-"]);
-    assert_eq!(settings.logging.filter, "info");
+    assert_eq!(settings.logging.filter, "info,kube_runtime=error");
     assert_eq!(off(&settings), "--peer-ca-file is not set");
     assert!(settings.warnings.is_empty());
 }
@@ -255,7 +255,7 @@ fn values_may_be_written_as_text_or_as_yaml() {
         assert_eq!(settings.serving.secure_port, 7000);
         assert_eq!(peering(&settings).static_peers.len(), 2);
         assert_eq!(settings.serving.sni_certificates[0].names, ["x", "*.y"]);
-        assert_eq!(settings.logging.filter, "info");
+        assert_eq!(settings.logging.filter, "info,kube_runtime=error");
     }
     let settings = Scene::least().variable("PEERFRONT_TLS_SNI_CERT_KEY", "a.crt,a.key;b.crt,b.key:b").settings();
     assert_eq!(settings.serving.sni_certificates.len(), 2);

@@ -1,7 +1,7 @@
 //! Loopback addresses and ports of a cluster's own.
 //!
-//! A cluster takes eight addresses of 127.0.0.0/8 in a row: the first for etcd and the controller manager, the next
-//! for one node each. Where the search starts depends only on the cluster's directory, so the same directory finds
+//! A cluster takes eight addresses of 127.0.0.0/8 in a row: the first for etcd, the controller manager and a
+//! kubelet, the next for one node each. Where the search starts depends only on the cluster's directory, so the same directory finds
 //! the same addresses unless somebody else has taken them.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -19,6 +19,7 @@ pub(crate) struct Ports {
     pub(crate) etcd: u16,
     pub(crate) etcd_peer: u16,
     pub(crate) controller_manager: u16,
+    pub(crate) kubelet: u16,
     /// Held open by the harness for as long as the cluster is its own, so that no other takes the block meanwhile.
     claim: u16,
 }
@@ -30,6 +31,7 @@ const PORTS: Ports = Ports {
     etcd: 2379,
     etcd_peer: 2380,
     controller_manager: 10257,
+    kubelet: 10250,
     claim: 6439,
 };
 
@@ -70,7 +72,8 @@ impl Block {
     fn try_claim(first: Ipv4Addr, ports: Ports) -> Option<Self> {
         let claim = TcpListener::bind((first, ports.claim)).ok()?;
         let block = Self { first, ports, _claim: claim };
-        let of_cluster = [ports.etcd, ports.etcd_peer, ports.controller_manager].map(|port| (first, port));
+        let of_cluster =
+            [ports.etcd, ports.etcd_peer, ports.controller_manager, ports.kubelet].map(|port| (first, port));
         let of_nodes = (0..6).flat_map(|node| ports.of_node().map(|port| (block.node(node), port)));
         of_cluster.into_iter().chain(of_nodes).all(|address| TcpListener::bind(address).is_ok()).then_some(block)
     }
@@ -91,6 +94,10 @@ impl Block {
     pub(crate) fn controller_manager(&self) -> SocketAddrV4 {
         SocketAddrV4::new(self.first, self.ports.controller_manager)
     }
+
+    pub(crate) fn kubelet(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.first, self.ports.kubelet)
+    }
 }
 
 impl Ports {
@@ -102,6 +109,7 @@ impl Ports {
             etcd: self.etcd + by,
             etcd_peer: self.etcd_peer + by,
             controller_manager: self.controller_manager + by,
+            kubelet: self.kubelet + by,
             claim: self.claim + by,
         }
     }

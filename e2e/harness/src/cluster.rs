@@ -2,6 +2,7 @@
 
 mod builder;
 mod node;
+mod pod;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,15 +13,16 @@ use serde_json::json;
 use crate::addresses::Block;
 use crate::client::{Client, Identity};
 use crate::etcd::EtcdReader;
-use crate::kubeconfig;
+use crate::kubeconfig::{self, User};
 use crate::kubectl::Kubectl;
-use crate::pki::{KeyPair, Pki, write_private};
+use crate::pki::{Pki, write_private};
 use crate::process::{self, Process, Records, Warden};
 use crate::progress::Progress;
 use crate::topology::Topology;
 
 pub use builder::ClusterBuilder;
 pub use node::{Node, Server};
+pub use pod::Pod;
 
 /// A cluster of real servers. Dropping it ends them; its directory goes too if it was a temporary one, unless a test
 /// has failed.
@@ -39,7 +41,7 @@ pub struct Cluster {
     records: Records,
     warden: Warden,
     directory: Directory,
-    _block: Block,
+    block: Block,
 }
 
 /// Where a cluster writes.
@@ -140,8 +142,8 @@ impl Cluster {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write_kubeconfig(&self, name: &str, server: &Server, user: &KeyPair) -> Result<PathBuf> {
-        write_kubeconfig(self.directory(), &self.pki, name, server, user)
+    pub fn write_kubeconfig<'a>(&self, name: &str, server: &Server, user: impl Into<User<'a>>) -> Result<PathBuf> {
+        write_kubeconfig(self.directory(), &self.pki, name, server, user.into())
     }
 
     /// kubectl as the administrator through the node's front.
@@ -241,7 +243,7 @@ async fn create(admin: &Client, collection: &str, name: &str) -> Result<()> {
     if response.status == 409 { Ok(()) } else { response.success().map(drop) }
 }
 
-fn write_kubeconfig(directory: &Path, pki: &Pki, name: &str, server: &Server, user: &KeyPair) -> Result<PathBuf> {
+fn write_kubeconfig(directory: &Path, pki: &Pki, name: &str, server: &Server, user: User<'_>) -> Result<PathBuf> {
     let path = directory.join(format!("{name}.kubeconfig"));
     let url = format!("https://{}", server.address());
     write_private(&path, &kubeconfig::render(&url, pki.ca().certificate(), user))?;

@@ -4,6 +4,7 @@ mod controller_manager;
 mod etcd;
 mod front;
 mod kube_apiserver;
+mod kubelet_standin;
 
 use std::ffi::OsString;
 use std::net::SocketAddrV4;
@@ -19,6 +20,7 @@ pub(crate) use controller_manager::controller_manager;
 pub(crate) use etcd::etcd;
 pub(crate) use front::{Peer, front};
 pub(crate) use kube_apiserver::kube_apiserver;
+pub(crate) use kubelet_standin::kubelet_standin;
 
 /// What all programs of a cluster need to know.
 #[derive(Debug)]

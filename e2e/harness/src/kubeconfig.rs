@@ -6,8 +6,30 @@ use serde_json::{Value, json};
 
 use crate::pki::KeyPair;
 
+/// As whom kubectl calls.
+#[derive(Clone, Copy, Debug)]
+pub enum User<'a> {
+    /// With a client certificate.
+    Certificate(&'a KeyPair),
+    /// With a bearer token.
+    Token(&'a str),
+}
+
+impl<'a> From<&'a KeyPair> for User<'a> {
+    fn from(pair: &'a KeyPair) -> Self {
+        Self::Certificate(pair)
+    }
+}
+
 /// A kubeconfig of one user on one server. JSON is YAML, and kubectl reads either.
-pub(crate) fn render(server: &str, roots: &str, user: &KeyPair) -> String {
+pub(crate) fn render(server: &str, roots: &str, user: User<'_>) -> String {
+    let user = match user {
+        User::Certificate(pair) => json!({
+            "client-certificate-data": STANDARD.encode(&pair.certificate),
+            "client-key-data": STANDARD.encode(&pair.key),
+        }),
+        User::Token(token) => json!({ "token": token }),
+    };
     let config: Value = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -16,13 +38,7 @@ pub(crate) fn render(server: &str, roots: &str, user: &KeyPair) -> String {
             "name": "peerfront",
             "cluster": { "server": server, "certificate-authority-data": STANDARD.encode(roots) },
         }],
-        "users": [{
-            "name": "user",
-            "user": {
-                "client-certificate-data": STANDARD.encode(&user.certificate),
-                "client-key-data": STANDARD.encode(&user.key),
-            },
-        }],
+        "users": [{ "name": "user", "user": user }],
         "contexts": [{ "name": "peerfront", "context": { "cluster": "peerfront", "user": "user" } }],
     });
     format!("{config:#}\n")

@@ -22,6 +22,7 @@ pub struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
     cache: PathBuf,
+    variables: Vec<(String, String)>,
     records: Records,
 }
 
@@ -30,6 +31,8 @@ pub struct Kubectl {
 pub struct KubectlOutput {
     /// Exit code 0.
     pub success: bool,
+    /// The exit code; absent if a signal ended it.
+    pub code: Option<i32>,
     /// What it printed.
     pub stdout: String,
     /// Warnings and errors.
@@ -38,7 +41,7 @@ pub struct KubectlOutput {
 
 impl Kubectl {
     pub(crate) fn new(program: PathBuf, kubeconfig: PathBuf, cache: PathBuf, records: Records) -> Self {
-        Self { program, kubeconfig, cache, records }
+        Self { program, kubeconfig, cache, variables: Vec::new(), records }
     }
 
     /// The same with another version, built if it is missing.
@@ -54,6 +57,13 @@ impl Kubectl {
     #[must_use]
     pub fn kubeconfig(mut self, kubeconfig: &Path) -> Self {
         self.kubeconfig = kubeconfig.to_owned();
+        self
+    }
+
+    /// The same with one more environment variable.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -84,6 +94,7 @@ impl Kubectl {
         let output = tokio::time::timeout(TIMEOUT, exchange).await.with_context(what)?.with_context(what)?;
         Ok(KubectlOutput {
             success: output.status.success(),
+            code: output.status.code(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         })
@@ -99,6 +110,7 @@ impl Kubectl {
             .env("KUBECONFIG", &self.kubeconfig)
             // Discovery is cached by address, which another cluster may have had before.
             .env("KUBECACHEDIR", &self.cache)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -39,11 +39,13 @@ pub mod etcd;
 pub mod kubectl;
 pub mod pki;
 pub mod process;
+pub mod runner;
 pub mod topology;
 
 pub use client::{Client, Connection, Identity, Protocol, Response, Streaming};
-pub use cluster::{Cluster, ClusterBuilder, Node, Server};
+pub use cluster::{Cluster, ClusterBuilder, Node, Pod, Server};
 pub use etcd::EtcdReader;
+pub use kubeconfig::User;
 pub use kubectl::{Kubectl, KubectlOutput};
 pub use pki::{KeyPair, Pki, Subject};
 pub use process::Process;

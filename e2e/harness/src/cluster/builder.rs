@@ -139,18 +139,7 @@ impl ClusterBuilder {
             None => None,
         };
         let kubectl = link_kubectl(&path, &programs.kubectl)?;
-        Ok(Cluster {
-            directory,
-            pki,
-            progress,
-            kubectl,
-            controller_manager,
-            nodes,
-            etcd,
-            records,
-            warden,
-            _block: block,
-        })
+        Ok(Cluster { directory, pki, progress, kubectl, controller_manager, nodes, etcd, records, warden, block })
     }
 
     fn nodes(&self, context: &Context<'_>, addresses: &[Addresses], programs: Vec<PathBuf>) -> Result<Vec<Node>> {
@@ -166,7 +155,7 @@ impl ClusterBuilder {
             let upstream_proxy = self.topology.has_upstream_proxy(node).then_some(entrance);
             let upstream = components::kube_apiserver(context, program, node, own, upstream_proxy)?;
             let upstream = Server::new(own.upstream, upstream);
-            let admin = context.pki.admin();
+            let admin = context.pki.admin().into();
             if let Some(front) = &front {
                 write_kubeconfig(context.directory, context.pki, &node.name, front, admin)?;
             }
@@ -219,7 +208,8 @@ impl ClusterBuilder {
         let read = |name: &str| std::fs::read_to_string(context.pki.file(name)).with_context(|| format!("read {name}"));
         let user =
             crate::pki::KeyPair { certificate: read("controller-manager.crt")?, key: read("controller-manager.key")? };
-        let kubeconfig = write_kubeconfig(context.directory, context.pki, "controller-manager", server, &user)?;
+        let kubeconfig =
+            write_kubeconfig(context.directory, context.pki, "controller-manager", server, (&user).into())?;
         let process = components::controller_manager(context, program, address, &kubeconfig, &manager.flags)?;
         Ok(Server::new(address, process))
     }

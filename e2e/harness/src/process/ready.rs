@@ -11,7 +11,6 @@ pub(crate) enum Ready {
     /// This path answers 200.
     Answers { client: Client, path: String },
     /// It listens here.
-    #[cfg_attr(not(test), allow(dead_code, reason = "stand-ins in tests have no readiness path"))]
     Listens(SocketAddrV4),
 }
 
