@@ -24,7 +24,7 @@ pub mod stale;
 
 pub use merge::merge;
 pub use model::ApiGroupDiscoveryList;
-pub use negotiate::{ACCEPT_LOCAL, Form, Profile, negotiate};
+pub use negotiate::{ACCEPT_LOCAL, Form, Profile, accept_local_of, negotiate};
 pub use parse::parse;
 pub use render::Rendered;
 pub use serve::serve;

@@ -271,7 +271,8 @@ impl<'v> Call<'v> {
 /// The client's own request for a document, asking for the local view and for it only if it has changed.
 fn conditional(head: &Parts, etag: Option<&HeaderValue>) -> Parts {
     let mut head = head.clone();
-    head.headers.insert(ACCEPT, HeaderValue::from_static(discovery::ACCEPT_LOCAL));
+    let accept = discovery::accept_local_of(&head.headers);
+    head.headers.insert(ACCEPT, accept);
     head.headers.remove(IF_NONE_MATCH);
     if let Some(etag) = etag {
         head.headers.insert(IF_NONE_MATCH, etag.clone());

@@ -64,7 +64,7 @@ pub(crate) async fn discovery(client: &Client) -> Result<Response> {
 /// The group's versions of such a document; none if it does not list the group.
 pub(crate) fn versions_of(document: &Value, group: &str) -> Vec<Value> {
     let groups = document["items"].as_array().into_iter().flatten();
-    let found = groups.filter(|item| item["metadata"]["name"] == group);
+    let found = groups.filter(|item| item["metadata"]["name"].as_str().unwrap_or_default() == group);
     found.flat_map(|item| item["versions"].as_array().cloned().unwrap_or_default()).collect()
 }
 

@@ -3,21 +3,34 @@
 //! Sources: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/discovery/aggregated/wrapper.go>,
 //! <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/handlers/negotiation/negotiate.go>
 
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, HeaderValue, Uri};
 
 use super::model::{GROUP, KIND};
 use crate::apimachinery::media_type::{self, MediaType};
 use crate::apimachinery::status::Pretty;
 
-/// `Accept` for one server's own document in whatever form it can give: the server's own resources only, else what a
-/// server >= 1.30 gives, else the form of 1.27 to 1.29, else the legacy document.
-/// Source: <https://github.com/kubernetes/client-go/blob/v0.36.3/discovery/discovery_client.go>
-pub const ACCEPT_LOCAL: &str = concat!(
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer,",
-    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,",
-    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,",
-    "application/json"
-);
+/// The aggregated forms: the server's own resources only, else what a server >= 1.30 gives, else the form of 1.27 to
+/// 1.29. Source: <https://github.com/kubernetes/client-go/blob/v0.36.3/discovery/discovery_client.go>
+macro_rules! aggregated {
+    () => {
+        concat!(
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList;profile=nopeer,",
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,",
+            "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,"
+        )
+    };
+}
+
+/// `Accept` for one server's own document in whatever form it can give, at last the legacy one.
+pub const ACCEPT_LOCAL: &str = concat!(aggregated!(), "application/json");
+
+/// The same for a client that accepts something else than the legacy document. Its own clauses come last and decide how
+/// the server words an error, for which none of the others counts.
+#[must_use]
+pub fn accept_local_of(client: &HeaderMap) -> HeaderValue {
+    let own = client.get(http::header::ACCEPT).map_or(&[][..], HeaderValue::as_bytes);
+    HeaderValue::from_bytes(&[aggregated!().as_bytes(), own].concat()).unwrap_or(HeaderValue::from_static(ACCEPT_LOCAL))
+}
 
 /// The form that a request asks for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -109,7 +122,6 @@ impl Accepted {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
     use http::header::{ACCEPT, USER_AGENT};
 
     use super::*;
@@ -130,6 +142,15 @@ mod tests {
 
     fn check(accept: &str, expected: Form) {
         assert_eq!(form(&[(ACCEPT, accept)], "/apis"), expected, "{accept}");
+    }
+
+    #[test]
+    fn clauses_of_the_client_come_last() {
+        let client = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("application/yaml;q=0.9"))]);
+        let accept = accept_local_of(&client);
+        let (aggregated, own) = accept.to_str().unwrap().rsplit_once(',').unwrap();
+        assert_eq!(own, "application/yaml;q=0.9");
+        assert_eq!(format!("{aggregated},application/json"), ACCEPT_LOCAL);
     }
 
     #[test]

@@ -102,6 +102,18 @@ impl Client {
         self
     }
 
+    /// A server that proves this DNS name instead of its address.
+    ///
+    /// # Panics
+    /// If it is no DNS name.
+    #[must_use]
+    pub fn with_server_name(mut self, name: &str) -> Self {
+        if let Transport::Tls { server_name, .. } = &mut self.transport {
+            *server_name = ServerName::try_from(name.to_owned()).expect("a DNS name");
+        }
+        self
+    }
+
     /// With this limit on each request up to the end of its answer, or of the answer's head if it is streamed.
     /// Default: 30 s.
     #[must_use]
