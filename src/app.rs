@@ -16,6 +16,7 @@ use crate::metrics::Registry;
 use crate::peers::Controller;
 use crate::server::{Front, Listener, Metrics, Reroutes, Workers};
 use crate::settings::{LogFormat, Peering, Settings, StaticPeer, UpstreamSettings};
+use crate::telemetry::MIXED_VERSION_PROXY;
 use crate::tls::{Acceptor, Connector};
 use crate::view::ViewReader;
 use crate::{admin, drain, peers, telemetry};
@@ -164,7 +165,10 @@ fn control_loops(
             let known = peering.static_peers.iter().map(peer).map(Arc::new).collect();
             (peers::Peering::On(Arc::clone(connector)), known)
         }
-        (Peering::Off(reason), _) => (peers::Peering::Off(reason.clone()), Vec::new()),
+        (Peering::Off(reason), _) => {
+            tracing::warn!(target: MIXED_VERSION_PROXY, reason, "peers are left alone: requests go to the local server only");
+            (peers::Peering::Off(reason.clone()), Vec::new())
+        }
         (Peering::On(_), None) => (peers::Peering::Off("peers cannot be connected to".to_owned()), Vec::new()),
     };
     let (_, peers) = watch::channel(known); // A static list: its sender has nothing more to say.

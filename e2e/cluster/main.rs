@@ -1,6 +1,13 @@
 //! The main job on real kube-apiservers of three versions.
 
+mod discovery;
+mod failures;
+mod identity;
+mod metrics;
+mod namespaces;
 mod rerouting;
+mod support;
+mod watches;
 
 use std::process::ExitCode;
 
@@ -13,11 +20,46 @@ fn main() -> ExitCode {
         &runner::tests![
             rerouting::resources_that_only_a_peer_serves_are_listed_through_every_node,
             rerouting::without_peerfront_the_same_requests_fail,
+            rerouting::policy_lives_and_dies_through_the_oldest_node,
+            rerouting::api_resources_lists_everything_that_the_newest_server_has,
+            rerouting::apply_and_server_side_apply_reach_the_peer,
+            rerouting::migration_is_created_and_deleted_through_older_nodes,
+            rerouting::subresource_that_only_a_peer_serves_is_patched_there,
+            identity::every_caller_is_at_every_node_who_it_is_directly,
+            identity::kubectl_says_who_each_caller_is,
+            identity::rights_on_a_rerouted_resource_are_those_of_the_caller,
+            identity::forged_headers_change_nothing,
+            identity::impersonation_works_on_local_and_rerouted_resources,
+            identity::every_caller_arrives_unchanged_at_a_peer,
+            watches::each_event_of_a_watch_comes_at_once,
+            watches::five_hundred_watches_of_a_resource_all_get_an_event,
+            discovery::all_fronts_answer_with_the_same_document,
+            discovery::unchanged_document_is_not_sent_again,
+            discovery::custom_resource_is_usable_at_once_and_listed_everywhere,
+            discovery::who_may_not_read_discovery_gets_the_servers_own_answer,
+            namespaces::namespace_with_a_resource_of_a_newer_server_goes_away,
+            namespaces::without_peerfront_the_object_is_orphaned,
+            failures::requests_only_a_lost_node_can_serve_are_refused_and_come_back,
+            failures::front_started_beside_a_silent_peer_is_ready_and_refuses_what_it_does_not_know,
+            failures::front_without_its_own_server_answers_through_peers,
+            failures::reroutes_are_counted_under_upstreams_labels,
+            failures::known_series_exist_at_zero_from_the_start,
         ],
     )
 }
 
 async fn start() -> Result<Cluster> {
-    let topology = Topology::load("mixed")?;
-    Cluster::builder(topology).peerfront(env!("CARGO_BIN_EXE_peerfront")).show_progress().start().await
+    let mut topology = Topology::load("mixed")?;
+    for node in &mut topology.nodes {
+        // Off by default: without it a server ignores the UID that a front proxy asserts.
+        let uid_headers = "--requestheader-uid-headers=X-Remote-Uid".to_owned();
+        node.kube_apiserver_flags.push(uid_headers.clone());
+        node.peerfront_flags.push(uid_headers);
+    }
+    Cluster::builder(topology)
+        .peerfront(env!("CARGO_BIN_EXE_peerfront"))
+        .directory(concat!(env!("CARGO_TARGET_TMPDIR"), "/cluster"))
+        .show_progress()
+        .start()
+        .await
 }
