@@ -6,52 +6,27 @@
 mod rerouting;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Result;
-use libtest_mimic::{Arguments, Failed, Trial};
+use peerfront_e2e::suite::{self, Test};
 use peerfront_e2e::{Cluster, Topology};
 
-type Test = fn(&Cluster) -> std::pin::Pin<Box<dyn Future<Output = Result<()>> + '_>>;
-
-/// A test's name and the test, made of an async function over the cluster.
+/// Tests made of async functions over the cluster, named after them.
 macro_rules! tests {
     ($($module:ident::$name:ident),* $(,)?) => {
-        [$((concat!(stringify!($module), "::", stringify!($name)), (|cluster| Box::pin($module::$name(cluster))) as Test)),*]
+        vec![$(Test::new(
+            concat!(stringify!($module), "::", stringify!($name)),
+            |cluster: &Cluster| Box::pin($module::$name(cluster)),
+        )),*]
     };
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
     let tests = tests![
         rerouting::resources_that_only_a_peer_serves_are_listed_through_every_node,
         rerouting::without_peerfront_the_same_requests_fail,
     ];
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = Arc::new(runtime.expect("a runtime"));
-    if arguments.list {
-        return libtest_mimic::run(&arguments, tests.iter().map(|(name, _)| Trial::test(*name, || Ok(()))).collect())
-            .exit_code();
-    }
-    let cluster = match runtime.block_on(start()) {
-        Ok(cluster) => Arc::new(cluster),
-        Err(error) => {
-            eprintln!("the cluster does not start: {error:#}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let trials = tests.map(|(name, test)| {
-        let (runtime, cluster) = (Arc::clone(&runtime), Arc::clone(&cluster));
-        Trial::test(name, move || runtime.block_on(test(&cluster)).map_err(|error| Failed::from(format!("{error:#}"))))
-    });
-    let conclusion = libtest_mimic::run(&arguments, trials.into());
-    if let Some(cluster) = Arc::into_inner(cluster)
-        && let Err(error) = runtime.block_on(cluster.stop())
-    {
-        eprintln!("the cluster does not stop: {error:#}");
-        return ExitCode::FAILURE;
-    }
-    conclusion.exit_code()
+    suite::run(tests, 1, start(), Cluster::stop)
 }
 
 async fn start() -> Result<Cluster> {

@@ -39,6 +39,7 @@ pub mod etcd;
 pub mod kubectl;
 pub mod pki;
 pub mod process;
+pub mod suite;
 pub mod topology;
 
 pub use client::{Client, Connection, Identity, Protocol, Response, Streaming};
