@@ -61,7 +61,9 @@ pub(super) fn prepare(
         // Never both: a length beside chunks is how a request is smuggled.
         headers.remove(CONTENT_LENGTH);
     }
-    headers.remove(EXPECT); // Answered on this hop.
+    if headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
+        headers.remove(EXPECT); // Answered on this hop.
+    }
     set_forwarded_for(headers, caller, client);
     set_identity(headers, caller, names)?;
     headers.remove(PEER_PROXIED);
