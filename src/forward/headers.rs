@@ -73,7 +73,7 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// Origin form, HTTP/1.1, and the host that the client named.
+/// Origin form, HTTP/1.1, and the host that the client named; HTTP/1.0 need not name one, HTTP/1.1 then says so.
 fn set_target(head: &mut Parts) {
     if !head.headers.contains_key(HOST)
         && let Some(authority) = head.uri.authority()
@@ -86,6 +86,9 @@ fn set_target(head: &mut Parts) {
             Some(target) => Uri::from(target.clone()),
             None => Uri::from_static("/"),
         };
+    }
+    if head.version == Version::HTTP_10 && !head.headers.contains_key(HOST) {
+        head.headers.insert(HOST, HeaderValue::from_static(""));
     }
     head.version = Version::HTTP_11;
     // What the connection put beside the request stays on this hop.
