@@ -8,6 +8,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, Version};
+use hyper::ext::ReasonPhrase;
 
 use super::body::StreamedBody;
 use crate::authn::{self, Caller, CallerKind, PEER_PROXIED, identity_headers};
@@ -162,5 +163,10 @@ pub(super) fn clean_response(response: &mut Response<StreamedBody>) {
         response.headers_mut().insert(UPGRADE, upgrade);
     }
     *response.version_mut() = Version::HTTP_11;
+    let reason = response.extensions_mut().remove::<ReasonPhrase>();
     response.extensions_mut().clear();
+    // Where the server's words differ from the usual ones, such as Go's "Request Entity Too Large".
+    if let Some(reason) = reason {
+        response.extensions_mut().insert(reason);
+    }
 }
