@@ -13,7 +13,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::header::{ACCEPT, IF_NONE_MATCH};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use crate::apimachinery::status::Pretty;
@@ -90,6 +90,10 @@ async fn answer(
     info: Option<&RequestInfo<'_>>,
     request: Request<Incoming>,
 ) -> Result<Answer, Error> {
+    // Success of a CONNECT would turn the client's connection into a tunnel.
+    if request.method() == Method::CONNECT || request.uri().path_and_query().is_none() {
+        return Err(Error::Target);
+    }
     let (head, body) = request.into_parts();
     let caller = front.authenticator.authenticate(&context.identity, &head)?;
     let view = front.view.load();

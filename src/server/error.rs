@@ -23,6 +23,9 @@ const MAX_AUDIT_ID_BYTES: usize = 64;
 /// Why a request is not answered by any server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
+    /// The request names no path: `CONNECT`, or a target without a slash.
+    #[error("request target is no path")]
+    Target,
     /// The caller did not prove who it is.
     #[error("caller is not authenticated")]
     Authenticate(#[from] authn::Error),
@@ -53,6 +56,7 @@ impl Error {
     /// The answer, worded as the client asked for it.
     pub(super) fn into_response(self, wording: &Wording) -> Response<Bytes> {
         let status = match self {
+            Self::Target => Status::bad_request("the request target is no path"),
             Self::Authenticate(_) => Status::unauthorized(),
             Self::Unavailable(message) => Status::service_unavailable(message, RETRY_AFTER_SECONDS),
             Self::Interrupted(_, Repeatable::Yes) => Status::service_unavailable(
