@@ -78,7 +78,7 @@ async fn handle(front: &Front, context: &Context, request: Request<Incoming>) ->
         Answer::Made(mut response) => {
             in_flight.answered(response.status().as_u16());
             error::add_audit_id(&mut response, &wording);
-            response.map(Body::from)
+            body::framed(response, &method)
         }
     }
 }

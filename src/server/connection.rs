@@ -95,6 +95,7 @@ async fn serve_http2(
         .initial_stream_window_size(HTTP2_WINDOW_BYTES)
         .initial_connection_window_size(HTTP2_WINDOW_BYTES.saturating_mul(streams))
         .max_header_list_size(MAX_HEADER_BYTES)
+        .auto_date_header(false) // The server's own date passes through; what is made here has one.
         .serve_connection(TokioIo::new(stream), service_fn(move |request| answer(&front, &context, request)));
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
@@ -116,6 +117,7 @@ async fn serve_http1(
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEADER_BYTES as usize)
         .title_case_headers(true) // As Go writes them.
+        .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service_fn(move |request| answer(&front, &context, request)))
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
