@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use crate::apimachinery::peer::Peer;
@@ -76,16 +77,35 @@ pub fn serve(settings: &Settings) -> Result<(), BoxError> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        let mut signals = Signals::install()?;
         let bound = start(settings, workers()).await?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            interrupted = tokio::signal::ctrl_c() => interrupted?,
-        }
+        signals.next().await;
         tracing::info!("stopping");
-        bound.stop().await;
+        tokio::select! {
+            () = bound.stop() => {}
+            () = signals.next() => tracing::warn!("told to stop a second time: open requests are cut off"),
+        }
         Ok(())
     })
+}
+
+/// What tells the process to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn install() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 fn workers() -> usize {

@@ -10,7 +10,7 @@ pub struct Trigger(watch::Sender<bool>);
 #[derive(Clone, Debug)]
 pub struct Watcher(watch::Receiver<bool>);
 
-/// Sees whether the drain has started and is not waited for.
+/// Sees whether the drain has started, without being waited for.
 #[derive(Clone, Debug)]
 pub struct Observer(watch::Sender<bool>);
 
@@ -27,15 +27,15 @@ impl Trigger {
         self.0.send_replace(true);
     }
 
-    /// Makes an observer.
-    #[must_use]
-    pub fn observer(&self) -> Observer {
-        Observer(self.0.clone())
-    }
-
     /// Waits until every watcher is gone.
     pub async fn drained(&self) {
         self.0.closed().await;
+    }
+
+    /// For whoever has to say that the drain goes on until it is over.
+    #[must_use]
+    pub fn observer(&self) -> Observer {
+        Observer(self.0.clone())
     }
 }
 
@@ -56,7 +56,7 @@ impl Observer {
 impl Watcher {
     /// Waits until the drain starts.
     pub async fn draining(&mut self) {
-        // An error would mean that nobody is left to start it, which is the same.
+        // Dropping the trigger starts it, so there is no other end to wait for.
         let _ = self.0.wait_for(|started| *started).await;
     }
 }
@@ -66,22 +66,25 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn observers_are_not_waited_for_and_a_dropped_trigger_starts_the_drain() {
-        let (trigger, watcher) = channel();
-        let observer = trigger.observer();
-        drop(watcher);
-        trigger.drained().await;
-        assert!(!observer.is_draining());
-        drop(trigger);
-        assert!(observer.is_draining());
-    }
-
-    #[tokio::test]
     async fn trigger_waits_for_every_watcher() {
         let (trigger, mut watcher) = channel();
         let task = tokio::spawn(async move { watcher.draining().await });
         trigger.start();
         trigger.drained().await;
         task.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn observer_is_not_waited_for_and_keeps_no_watcher_waiting() {
+        let (trigger, mut watcher) = channel();
+        let observer = trigger.observer();
+        assert!(!observer.is_draining());
+        drop(trigger);
+        assert!(observer.is_draining());
+        watcher.draining().await;
+        let (trigger, watcher) = channel();
+        let _observer = trigger.observer();
+        drop(watcher);
+        trigger.drained().await;
     }
 }

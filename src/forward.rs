@@ -92,10 +92,8 @@ impl Pools {
         }
     }
 
-    fn prune(&self) {
-        for pool in [&self.identified, &self.token, &self.anonymous] {
-            pool.prune();
-        }
+    fn all(&self) -> [&Pool; 3] {
+        [&self.identified, &self.token, &self.anonymous]
     }
 }
 
@@ -210,12 +208,16 @@ impl Forwarder {
         Ok(response)
     }
 
+    /// Closes the idle connections to a peer that cannot be reached: a request on one would wait for nothing.
+    pub fn forget(&self, peer: &Peer) {
+        let pools = self.peers.iter().flat_map(Pools::all);
+        pools.for_each(|pool| pool.forget(peer.address));
+    }
+
     /// Closes connections that have been idle for too long.
     pub fn prune(&self) {
-        self.upstream.prune();
-        if let Some(peers) = &self.peers {
-            peers.prune();
-        }
+        let all = std::iter::once(&self.upstream).chain(&self.peers).flat_map(Pools::all);
+        all.for_each(Pool::prune);
     }
 }
 

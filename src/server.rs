@@ -1,23 +1,28 @@
 //! The whole path of a request: `handle`, read from top to bottom.
 
+mod activity;
 mod body;
 mod connection;
 mod error;
+mod head;
 mod listener;
 mod metrics;
+mod refusal;
 mod reroute;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
 use http::header::{ACCEPT, IF_NONE_MATCH};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
+use crate::apimachinery::peer::Peer;
 use crate::apimachinery::status::Pretty;
-use crate::authn::{Authenticator, Caller};
+use crate::authn::{Authenticator, Caller, CallerKind};
 use crate::authz::{Authorizer, Verdict};
 use crate::discovery::{self, Form, Profile};
 use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, StreamedBody};
@@ -52,10 +57,49 @@ pub struct Front {
     pub http2_max_streams: u32,
 }
 
+/// How long a request that a peer has not answered is left with it after the peer was found unreachable: a front that
+/// stops still answers what it has begun.
+const LOST_AFTER: Duration = Duration::from_secs(10);
+
+impl Front {
+    /// Waits until a peer has been unreachable for so long that what was sent to it will not be answered: without this
+    /// a request on a connection to a node that vanished would wait until TCP gives up, for a quarter of an hour.
+    async fn lost(&self, peer: &Peer) {
+        let mut view = self.view.clone();
+        let is_gone = |view: &ClusterView| view.peers.iter().any(|state| state.peer.id == peer.id && !state.available);
+        loop {
+            if view.wait_for(is_gone).await.is_none() {
+                return std::future::pending().await; // The front ends; so will the request.
+            }
+            let returned = tokio::time::timeout(LOST_AFTER, view.wait_for(|view| !is_gone(view))).await;
+            if returned.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Closes connections that have been idle for too long or lead to a peer that cannot be reached.
+    fn prune(&self) {
+        self.forwarder.prune();
+        for state in self.view.load().peers.iter().filter(|state| !state.available) {
+            self.forwarder.forget(&state.peer);
+        }
+    }
+}
+
 /// An answer on its way: a server's stream, or a document made here.
 enum Answer {
     Streamed(Response<StreamedBody>),
     Made(Response<Bytes>),
+}
+
+impl Answer {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Streamed(response) => response.status(),
+            Self::Made(response) => response.status(),
+        }
+    }
 }
 
 /// Answers one request, whatever happens.
@@ -67,32 +111,40 @@ async fn handle(front: &Front, context: &Arc<Context>, request: Request<Incoming
     let (verb, is_long_running) =
         info.as_ref().map_or(("", false), |info| (info.verb.as_ref(), info.is_long_running()));
     let in_flight = front.metrics.begin(verb, is_long_running);
+    let open = context.activity.begin();
     let answer = answer(front, context, info.as_ref(), request).await.unwrap_or_else(|error| {
         tracing::debug!(client = %context.client, error = %Chain(&error), "answered with an error");
         Answer::Made(error.into_response(&wording))
     });
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        context.activity.end();
+    }
     match answer {
         Answer::Streamed(response) => {
             in_flight.answered(response.status().as_u16());
-            stream(response, in_flight, context)
+            stream(response, (in_flight, open), context)
         }
         Answer::Made(mut response) => {
             in_flight.answered(response.status().as_u16());
             error::add_audit_id(&mut response, &wording);
-            response.map(Body::from)
+            body::framed(response, &method)
         }
     }
 }
 
 /// Passes an answer on as it comes; its request is in flight until the end of the body, or of the tunnel after a 101.
-fn stream(mut response: Response<StreamedBody>, in_flight: InFlight, context: &Arc<Context>) -> Response<Body> {
+fn stream(
+    mut response: Response<StreamedBody>,
+    (in_flight, open): (InFlight, activity::Open),
+    context: &Arc<Context>,
+) -> Response<Body> {
     let Some(tunnel) = response.body_mut().take_tunnel() else {
-        return response.map(|body| Body::new(Tracked::new(body, in_flight)));
+        return response.map(|body| Body::new(Tracked::new(body, in_flight, open)));
     };
     let (context, in_flight) = (Arc::clone(context), in_flight.into_long_running());
     tokio::spawn(async move {
         tunnel.run().await;
-        drop((in_flight, context));
+        drop((in_flight, open, context));
     });
     response.map(|_| Body::empty())
 }
@@ -105,7 +157,13 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Answer, Error> {
     let (head, body) = request.into_parts();
+    head::check(&head)?;
     let caller = front.authenticator.authenticate(&context.identity, &head)?;
+    if *caller.kind() == CallerKind::Anonymous {
+        // As kube-apiserver: nobody in particular gets one HTTP/2 connection to flood.
+        // Source: https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/filters/authentication.go
+        context.activity.end();
+    }
     let view = front.view.load();
     let call = Call { front, context, caller: &caller, view: &view, info };
     let decision = info.map(|info| routing::decide(info, caller.hop(), &view.routes));
@@ -154,14 +212,23 @@ impl<'v> Call<'v> {
             Document::Apis => (&documents.apis, &self.view.local.apis_etag),
         };
         let ask = async {
-            let head = conditional(head, etag.as_ref());
-            let prepared = self.front.forwarder.prepare_bodiless(self.caller, self.context.client, head)?;
-            self.to_upstream(prepared, NotFound::Unavailable, self.stand_ins()).await
+            let answer = self.ask(conditional(head, etag.as_ref())).await?;
+            if matches!(answer.status(), StatusCode::OK | StatusCode::NOT_MODIFIED) {
+                return Ok(answer);
+            }
+            // A refusal in the form that the client accepts: what was asked just now accepts another.
+            self.ask(head.clone()).await
         };
         match self.front.authorizer.reader(self.caller, head, ask).await? {
             Verdict::Allowed(reader) => Ok(Answer::Made(discovery::serve(&reader, rendered, pretty, &head.headers))),
             Verdict::Refused(answer) => Ok(Answer::Streamed(answer)),
         }
+    }
+
+    /// The server's own answer to a request for a document.
+    async fn ask(&self, head: Parts) -> Result<Response<StreamedBody>, Error> {
+        let prepared = self.front.forwarder.prepare_bodiless(self.caller, self.context.client, head)?;
+        self.to_upstream(prepared, NotFound::Unavailable, self.stand_ins()).await
     }
 
     /// Sends to the co-located server; while it is down, to a peer that can answer in its place.

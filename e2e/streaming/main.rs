@@ -11,6 +11,7 @@ mod logs;
 mod port_forward;
 mod refusal;
 mod session;
+mod web_socket;
 
 use std::process::ExitCode;
 
@@ -20,9 +21,9 @@ use session::{LocalServer, Streaming};
 
 /// The tests in one state of the local server, each once for every kind of session.
 macro_rules! tests {
-    ($local:ident: $($module:ident::$name:ident),* $(,)?) => {
+    ($prefix:literal, $local:ident: $($module:ident::$name:ident),* $(,)?) => {
         [$((
-            concat!("local_server_", stringify!($local), "::", stringify!($module), "::", stringify!($name)),
+            concat!($prefix, "::", stringify!($module), "::", stringify!($name)),
             (|streaming| Box::pin(streaming.each_session(LocalServer::$local, async |session| $module::$name(session).await)))
                 as Test<Streaming>,
         )),*]
@@ -30,8 +31,8 @@ macro_rules! tests {
 }
 
 macro_rules! all_tests {
-    ($local:ident) => {
-        tests![$local:
+    ($prefix:literal, $local:ident) => {
+        tests![$prefix, $local:
             exec::speaks_the_transport_asked_for,
             exec::carries_streams_and_exit_code,
             exec::carries_megabytes_both_ways,
@@ -46,5 +47,13 @@ macro_rules! all_tests {
 }
 
 fn main() -> ExitCode {
-    runner::run(Streaming::start, &[all_tests!(Running), all_tests!(Stopped)].concat())
+    let of_other_clients =
+        runner::tests![web_socket::watches_deliver, web_socket::tokens_in_a_subprotocol_mean_what_they_mean_directly,];
+    let tests = [
+        &all_tests!("with_local_server", Running)[..],
+        &all_tests!("without_local_server", Stopped),
+        &of_other_clients,
+    ]
+    .concat();
+    runner::run(Streaming::start, &tests)
 }

@@ -36,7 +36,7 @@ pub(crate) async fn carries_connections(session: &Session<'_>) -> Result<()> {
     echo.abort();
     let output = child.wait_with_output().await?;
     let said = String::from_utf8_lossy(&output.stderr);
-    let is_web_socket = said.contains("negotiated protocol") && !said.contains("fallback");
+    let is_web_socket = said.contains("WebSocket Upgrade Connection") && !said.contains("fallback");
     ensure!(is_web_socket == (session.transport == Transport::WebSocket), "{said}");
     Ok(())
 }

@@ -51,7 +51,7 @@ struct Users {
 pub(crate) struct Streaming {
     // Dropped first: it calls nobody, and the cluster's directory holds its files.
     pod: Pod,
-    cluster: Cluster,
+    pub(crate) cluster: Cluster,
     users: [Users; 2],
     kubectls: Vec<Version>,
 }
@@ -92,8 +92,18 @@ impl Streaming {
     }
 
     /// The node whose front clients talk to.
-    fn node(&self) -> &Node {
+    pub(crate) fn node(&self) -> &Node {
         self.cluster.node("node-a")
+    }
+
+    /// Brings the local server into this state.
+    pub(crate) async fn bring(&self, local: LocalServer) -> Result<()> {
+        let upstream = self.node().upstream();
+        match (local, upstream.process().pid()) {
+            (LocalServer::Running, None) => upstream.start().await,
+            (LocalServer::Stopped, Some(_)) => upstream.stop().await,
+            _ => Ok(()),
+        }
     }
 
     /// Brings the local server into this state and runs a test in every kind of session.
@@ -102,12 +112,7 @@ impl Streaming {
         local: LocalServer,
         test: impl AsyncFn(&Session<'_>) -> Result<()>,
     ) -> Result<()> {
-        let is_running = self.node().upstream().process().pid().is_some();
-        match local {
-            LocalServer::Running if !is_running => self.node().upstream().start().await?,
-            LocalServer::Stopped if is_running => self.node().upstream().stop().await?,
-            _ => {}
-        }
+        self.bring(local).await?;
         for version in &self.kubectls {
             for users in &self.users {
                 for transport in [Transport::WebSocket, Transport::Spdy] {

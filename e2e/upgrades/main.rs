@@ -31,3 +31,8 @@ fn values<'a>(head: &'a str, name: &str) -> Vec<&'a str> {
     let lines = head.lines().skip(1).filter_map(|line| line.split_once(':'));
     lines.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).collect()
 }
+
+/// Whether the slow tests are wanted as well, as `./e2e/test --full` says.
+fn is_full() -> bool {
+    std::env::var("PEERFRONT_FULL").is_ok_and(|full| full == "1")
+}

@@ -1,9 +1,13 @@
 //! What flows after a 101.
 
+use std::time::Duration;
+
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::client::web_socket;
 use crate::fixture::{ATTACH, EXEC, Fixture};
+use crate::is_full;
 
 /// Bytes that differ from place to place, so that a lost or repeated piece shows.
 fn pattern(length: usize) -> Vec<u8> {
@@ -48,6 +52,46 @@ async fn megabytes_flow_both_ways_at_once() {
         assert_eq!(client.bytes(piece.len()).await, piece);
     }
     server.await.unwrap();
+}
+
+#[tokio::test]
+async fn smallest_pieces_are_passed_on_at_once() {
+    const LIMIT: Duration = Duration::from_millis(50);
+    let mut fixture = Fixture::start().await;
+    let mut client = fixture.alice().await;
+    client.ask(EXEC).await;
+    let mut call = fixture.upstream.call().await;
+    call.switch().await;
+    client.head().await;
+    let mut durations = Vec::new();
+    for _ in 0..51 {
+        let begun = Instant::now();
+        client.write("x").await;
+        call.bytes(1).await;
+        call.write("y").await;
+        client.bytes(1).await;
+        durations.push(begun.elapsed() / 2);
+    }
+    // Others may hold up a few of them on a busy machine; a buffer would hold up all.
+    durations.sort();
+    assert!(durations[25] < LIMIT, "{durations:?}");
+}
+
+/// Longer than every limit that the front sets to connections which are not tunnels, if there is time.
+#[tokio::test]
+async fn quiet_tunnel_stays_open() {
+    let quiet = Duration::from_secs(if is_full() { 100 } else { 2 });
+    let mut fixture = Fixture::start().await;
+    let mut client = fixture.alice().await;
+    client.ask(EXEC).await;
+    let mut call = fixture.upstream.call().await;
+    call.switch().await;
+    client.head().await;
+    tokio::time::sleep(quiet).await;
+    client.write("still there?").await;
+    assert_eq!(call.bytes(12).await, b"still there?");
+    call.write("yes").await;
+    assert_eq!(client.bytes(3).await, b"yes");
 }
 
 #[tokio::test]
@@ -123,7 +167,7 @@ async fn failed_handshakes_leave_no_connection_open() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n",
         "not HTTP at all\r\n\r\n",
     ];
-    let rounds = if std::env::var("PEERFRONT_FULL").is_ok_and(|full| full == "1") { 250 } else { 50 };
+    let rounds = if is_full() { 250 } else { 50 };
     let mut fixture = Fixture::start().await;
     let mut open = JoinSet::new();
     for round in 0..rounds {

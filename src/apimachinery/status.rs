@@ -84,7 +84,7 @@ pub enum Reason {
     InternalError,
     /// 503.
     ServiceUnavailable,
-    /// Upstream has no word for this; left out. Used for 414.
+    /// Upstream has no word for this; left out. Used for 414 and 431.
     #[serde(rename = "")]
     Unknown,
 }
@@ -130,6 +130,12 @@ impl Status {
     #[must_use]
     pub fn uri_too_long() -> Self {
         Self::new(414, Reason::Unknown, "the request target is too long")
+    }
+
+    /// 431: more header bytes or lines than are taken.
+    #[must_use]
+    pub fn headers_too_large() -> Self {
+        Self::new(431, Reason::Unknown, "the request headers are too large")
     }
 
     /// 500; the message is sent with upstream's opening and as a cause.

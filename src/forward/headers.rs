@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+    SEC_WEBSOCKET_PROTOCOL, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, Version};
+use hyper::ext::ReasonPhrase;
 
 use super::body::StreamedBody;
 use crate::apimachinery::peer::PEER_PROXIED;
@@ -54,6 +55,9 @@ pub(super) fn prepare(
     names: &IdentityHeaderNames,
     mark: Mark,
 ) -> Result<(), authn::Error> {
+    if head.version == Version::HTTP_2 {
+        join_cookies(&mut head.headers);
+    }
     set_target(head);
     let headers = &mut head.headers;
     let chunked = headers.contains_key(TRANSFER_ENCODING);
@@ -62,7 +66,9 @@ pub(super) fn prepare(
         // Never both: a length beside chunks is how a request is smuggled.
         headers.remove(CONTENT_LENGTH);
     }
-    headers.remove(EXPECT); // Answered on this hop.
+    if headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
+        headers.remove(EXPECT); // Answered on this hop.
+    }
     set_forwarded_for(headers, caller, client);
     set_identity(headers, caller, names)?;
     headers.remove(PEER_PROXIED);
@@ -72,23 +78,35 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// Origin form, HTTP/1.1, and the host that the client named.
+/// Origin form, HTTP/1.1, and the host that the client named: in the target, if it is there, else in `Host`; HTTP/1.0 need
+/// not name one, HTTP/1.1 then says so.
 fn set_target(head: &mut Parts) {
-    if !head.headers.contains_key(HOST)
-        && let Some(authority) = head.uri.authority()
-        && let Ok(host) = HeaderValue::from_str(authority.as_str())
-    {
-        head.headers.insert(HOST, host);
-    }
-    if head.uri.authority().is_some() {
+    if let Some(authority) = head.uri.authority() {
+        let host = authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, host)| host);
+        if let Ok(host) = HeaderValue::from_str(host) {
+            head.headers.insert(HOST, host);
+        }
         head.uri = match head.uri.path_and_query() {
             Some(target) => Uri::from(target.clone()),
             None => Uri::from_static("/"),
         };
     }
+    if head.version == Version::HTTP_10 && !head.headers.contains_key(HOST) {
+        head.headers.insert(HOST, HeaderValue::from_static(""));
+    }
     head.version = Version::HTTP_11;
     // What the connection put beside the request stays on this hop.
     head.extensions.clear();
+}
+
+/// HTTP/2 clients may send cookies apart; HTTP/1.1 knows one header only. Source: RFC 9113 section 8.2.3.
+fn join_cookies(headers: &mut HeaderMap) {
+    let cookies: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if cookies.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&cookies.join(&b"; "[..]))
+    {
+        headers.insert(COOKIE, joined);
+    }
 }
 
 /// The one function that writes identity: everything claimed goes first.
@@ -135,9 +153,16 @@ pub(super) fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &s
         .filter(|option| !option.is_empty())
 }
 
+/// Headers that no `Connection` can take out: the caller was judged with them here, and whoever answers must judge alike.
+fn is_for_the_server(name: &HeaderName) -> bool {
+    [HOST, AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL].contains(name) || name.as_str().starts_with("impersonate-")
+}
+
 fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> =
-        connection_options(headers).filter_map(|option| option.parse().ok()).filter(|name| *name != HOST).collect();
+    let named: Vec<HeaderName> = connection_options(headers)
+        .filter_map(|option| option.parse().ok())
+        .filter(|name| !is_for_the_server(name))
+        .collect();
     for name in named.iter().chain(&HOP_BY_HOP) {
         headers.remove(name);
     }
@@ -150,6 +175,10 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
 
 /// Removes what belongs to the connection to the server; a 101 keeps the two headers that make it one.
 pub(super) fn clean_response(response: &mut Response<StreamedBody>) {
+    if response.headers().contains_key(TRANSFER_ENCODING) {
+        // The body has been read by its chunks; a length beside them is not its length.
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
     let switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let upgrade = response.headers().get(UPGRADE).cloned().filter(|_| switched);
     remove_hop_by_hop(response.headers_mut());
@@ -158,5 +187,10 @@ pub(super) fn clean_response(response: &mut Response<StreamedBody>) {
         response.headers_mut().insert(UPGRADE, upgrade);
     }
     *response.version_mut() = Version::HTTP_11;
+    let reason = response.extensions_mut().remove::<ReasonPhrase>();
     response.extensions_mut().clear();
+    // Where the server's words differ from the usual ones, such as Go's "Request Entity Too Large".
+    if let Some(reason) = reason {
+        response.extensions_mut().insert(reason);
+    }
 }

@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Method, Request, Response};
+use http_body::Body;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::time::Instant;
@@ -38,6 +39,9 @@ pub enum Error {
     /// The server switched to a protocol that was not asked for.
     #[error("server switched to a protocol that was not asked for")]
     UnexpectedProtocol,
+    /// The server has not been reachable for so long that no answer will come.
+    #[error("server cannot be reached any more")]
+    Lost,
     /// Peers are configured nowhere, yet one was chosen.
     #[error("peering is off")]
     PeeringOff,
@@ -83,7 +87,8 @@ impl Pool {
     /// Sends on an idle connection, or on a new one.
     ///
     /// Safety of retry: an idle connection that its server has closed gives the request back unsent; the next one is
-    /// tried. A request that hyper began to write never comes back.
+    /// tried. A request that hyper began to write never comes back; only a GET or HEAD without a body, which changes
+    /// nothing, is sent once more if the server closed its used connection meanwhile.
     pub(super) async fn send(
         self: &Arc<Self>,
         address: SocketAddr,
@@ -91,10 +96,15 @@ impl Pool {
     ) -> Result<Response<StreamedBody>, SendError> {
         let mut request = request;
         while let Some(sender) = self.take(address) {
-            match self.send_on(sender, address, request).await {
-                Ok(response) => return Ok(response),
-                Err((_, Some(unsent))) => request = unsent,
-                Err((error, None)) => return Err(SendError::Interrupted(Error::Connection(error))),
+            let copy = copy_of_harmless(&request);
+            match (self.send_on(sender, address, request).await, copy) {
+                (Ok(response), _) => return Ok(response),
+                (Err((_, Some(unsent))), _) => request = unsent,
+                (Err((error, None)), Some(copy)) if !error.is_parse() => {
+                    request = copy;
+                    break;
+                }
+                (Err((error, None)), _) => return Err(SendError::Interrupted(Error::Connection(error))),
             }
         }
         let sender = match self.connect(address).await {
@@ -171,6 +181,11 @@ impl Pool {
         });
     }
 
+    /// Closes all idle connections to an address.
+    pub(super) fn forget(&self, address: SocketAddr) {
+        self.idle(|idle| idle.remove(&address));
+    }
+
     /// Closes what has been idle for too long.
     pub(super) fn prune(&self) {
         self.idle(|idle| {
@@ -180,6 +195,18 @@ impl Pool {
             });
         });
     }
+}
+
+/// What to send again if a used connection turns out to be closed: a request that changes nothing and has no body.
+fn copy_of_harmless(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) || !request.body().is_end_stream() {
+        return None;
+    }
+    let mut copy = Request::new(RequestBody::empty());
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    Some(copy)
 }
 
 /// A connection in use, to be given back when its answer has been read.

@@ -16,29 +16,31 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::activity::Activity;
 use super::listener::Open;
-use super::{Front, handle};
+use super::refusal::Worded;
+use super::{Front, handle, head};
 use crate::drain;
 use crate::tls::Acceptor;
 
 /// Time for a TLS handshake; Go gives it the header read timeout, 32 s, which an attacker can hold for nothing.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time between the end of one HTTP/1.1 request and the head of the next; kube-apiserver's idle timeout.
+/// Time between the end of one request and the head of the next; kube-apiserver's idle timeout.
 /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/server/secure_serving.go> (`IdleTimeout`)
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Time for an HTTP/2 client without open requests to close a connection that it was told to leave.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// As Go's listener sets it for kube-apiserver.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(180);
 
-/// Bytes of a request head, as Go's default.
-/// Source: <https://pkg.go.dev/net/http#DefaultMaxHeaderBytes>
-const MAX_HEADER_BYTES: u32 = 1024 * 1024;
+/// Header bytes that HTTP/2 decodes, counted its way: enough that a head which is too large can be answered, which
+/// leaves the other streams alone.
+const HTTP2_HEADER_BYTES: u32 = 2 * head::MAX_BYTES as u32;
 
-/// Lines of a request head: hundreds of groups asserted by a front proxy fit, and the parser's table stays small.
-const MAX_HEADERS: usize = 1000;
-
-/// HTTP/2 frame and stream window. Source: as [`IDLE_TIMEOUT`] (`resourceBody99Percentile`).
+/// HTTP/2 stream window. Source: as [`IDLE_TIMEOUT`] (`resourceBody99Percentile`).
 const HTTP2_WINDOW_BYTES: u32 = 256 * 1024;
 
 /// What a request needs to know of its connection.
@@ -49,6 +51,8 @@ pub(super) struct Context {
     pub(super) identity: crate::authn::Connection,
     /// Counts the connection as open, also after an upgrade has taken it out of HTTP's hands.
     _open: Open,
+    /// Its requests.
+    pub(super) activity: Arc<Activity>,
 }
 
 /// Serves a connection to its end.
@@ -74,7 +78,7 @@ pub(super) async fn serve(
     let (_, session) = stream.get_ref();
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let identity = front.authenticator.judge(session.peer_certificates().unwrap_or_default());
-    let context = Arc::new(Context { client, identity, _open: open });
+    let context = Arc::new(Context { client, identity, activity: Arc::default(), _open: open });
     let ended = if is_http2 {
         serve_http2(front, context, stream, drain).await
     } else {
@@ -92,20 +96,29 @@ async fn serve_http2(
     mut drain: drain::Watcher,
 ) -> Result<(), hyper::Error> {
     let streams = front.http2_max_streams;
+    let activity = Arc::clone(&context.activity);
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .max_concurrent_streams(streams)
-        .max_frame_size(HTTP2_WINDOW_BYTES)
+        // Frames stay at 16 KiB, the least that HTTP/2 knows: h2 allows as many CONTINUATION frames as the header limit
+        // holds frames of the largest size, and most clients split a large head at 16 KiB whatever is allowed.
         .initial_stream_window_size(HTTP2_WINDOW_BYTES)
         .initial_connection_window_size(HTTP2_WINDOW_BYTES.saturating_mul(streams))
-        .max_header_list_size(MAX_HEADER_BYTES)
+        .max_header_list_size(HTTP2_HEADER_BYTES)
+        .auto_date_header(false) // The server's own date passes through; what is made here has one.
         .serve_connection(TokioIo::new(stream), service_fn(move |request| answer(&front, &context, request)));
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return ended,
-        () = drain.draining() => connection.as_mut().graceful_shutdown(),
+        () = drain.draining() => {}
+        () = activity.ended() => {}
+        () = activity.idle(IDLE_TIMEOUT) => {}
     }
-    connection.await
+    connection.as_mut().graceful_shutdown();
+    tokio::select! {
+        ended = connection => ended,
+        () = activity.idle(GOODBYE_TIMEOUT) => Ok(()),
+    }
 }
 
 async fn serve_http1(
@@ -114,12 +127,14 @@ async fn serve_http1(
     stream: TlsStream<TcpStream>,
     mut drain: drain::Watcher,
 ) -> Result<(), hyper::Error> {
+    let stream = Worded::new(stream, Arc::clone(&context.activity));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_TIMEOUT)
-        .max_headers(MAX_HEADERS)
-        .max_buf_size(MAX_HEADER_BYTES as usize)
+        .max_headers(head::PARSER_LINES)
+        .max_buf_size(head::MAX_BYTES)
         .title_case_headers(true) // As Go writes them.
+        .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service_fn(move |request| answer(&front, &context, request)))
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);

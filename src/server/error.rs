@@ -7,22 +7,26 @@ use aws_lc_rs::rand;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri};
 
+use super::head;
 use crate::apimachinery::status::{Pretty, Status};
 use crate::{authn, forward};
 
 /// Seconds after which a client may ask again: peers are heard, servers restart within a few.
 const RETRY_AFTER_SECONDS: u16 = 1;
 
+/// Leaves the hint out.
+const NO_RETRY_AFTER: u16 = 0;
+
 /// Identifies a request in the audit log. A client may choose it.
 /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/filters/audit_init.go>
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// Longest Audit-ID that is taken from a client, in bytes. Source: as [`AUDIT_ID`].
-const MAX_AUDIT_ID_BYTES: usize = 64;
-
 /// Why a request is not answered by any server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
+    /// The head is none that a server is asked about.
+    #[error("request head is refused")]
+    Head(#[from] head::Refusal),
     /// The caller did not prove who it is.
     #[error("caller is not authenticated")]
     Authenticate(#[from] authn::Error),
@@ -53,14 +57,17 @@ impl Error {
     /// The answer, worded as the client asked for it.
     pub(super) fn into_response(self, wording: &Wording) -> Response<Bytes> {
         let status = match self {
+            Self::Head(head::Refusal::TooLarge) => Status::headers_too_large(),
+            Self::Head(head::Refusal::NotAPath) => Status::bad_request("the request target is not a path"),
             Self::Authenticate(_) => Status::unauthorized(),
             Self::Unavailable(message) => Status::service_unavailable(message, RETRY_AFTER_SECONDS),
             Self::Interrupted(_, Repeatable::Yes) => Status::service_unavailable(
                 "the connection to the server was lost before it answered",
                 RETRY_AFTER_SECONDS,
             ),
-            Self::Interrupted(_, Repeatable::No) => Status::internal_error(
+            Self::Interrupted(_, Repeatable::No) => Status::service_unavailable(
                 "the connection to the server was lost after the request was sent: it may have been carried out",
+                NO_RETRY_AFTER,
             ),
         };
         status.into_response(&wording.headers, Pretty::of(&wording.uri, &wording.headers))
@@ -87,7 +94,7 @@ impl Wording {
 
 /// Gives an answer made here the Audit-ID that the client chose, or a random UUID.
 pub(super) fn add_audit_id(response: &mut Response<Bytes>, wording: &Wording) {
-    let chosen = wording.headers.get(AUDIT_ID).filter(|id| !id.is_empty() && id.len() <= MAX_AUDIT_ID_BYTES);
+    let chosen = wording.headers.get(AUDIT_ID).filter(|id| !id.is_empty());
     if let Some(id) = chosen.cloned().or_else(random_uuid) {
         response.headers_mut().insert(AUDIT_ID, id);
     }

@@ -156,7 +156,7 @@ async fn run(
                 let (front, acceptor) = (Arc::clone(&front), Arc::clone(&acceptor));
                 tokio::spawn(connection::serve(front, acceptor, stream, client, open, drain.clone()));
             }
-            _ = prune.tick() => front.forwarder.prune(),
+            _ = prune.tick() => front.prune(),
             () = drain.draining() => break,
         }
     }

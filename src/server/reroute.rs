@@ -14,7 +14,7 @@ use super::error::{Error, Repeatable};
 use crate::apimachinery::gvr::GroupVersionResource;
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
-use crate::forward::{Destination, Failure, Prepared, StreamedBody};
+use crate::forward::{self, Destination, Failure, Prepared, StreamedBody};
 use crate::metrics::Registry;
 use crate::routing::Candidates;
 use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
@@ -91,7 +91,11 @@ impl Call<'_> {
         let repeatable = Repeatable::from(prepared.head().method());
         let user_agent = prepared.head().headers().get(USER_AGENT).cloned();
         for peer in candidates.shuffled(self.affinity()) {
-            match self.front.forwarder.send(self.caller, Destination::Peer(peer), prepared).await {
+            let sent = tokio::select! {
+                sent = self.front.forwarder.send(self.caller, Destination::Peer(peer), prepared) => sent,
+                () = self.front.lost(peer) => Err(Failure::Interrupted(forward::Error::Lost)),
+            };
+            match sent {
                 Ok(response) => {
                     let code = response.status().as_u16();
                     let user_agent = user_agent.as_ref().map(HeaderValue::as_bytes).map(String::from_utf8_lossy);

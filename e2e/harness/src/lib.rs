@@ -10,6 +10,7 @@
 //! logs/                      one file per process, and harness.log
 //! pids/                      one file per running process: its id and start time
 //! etcd/                      data, thrown away with the cluster
+//! pod/                       where commands in the pod start, if there is one
 //! ```
 //!
 //! No process outlives its cluster: dropping it ends them, and a [warden](process) does when this program dies first.
@@ -40,6 +41,7 @@ pub mod kubectl;
 pub mod pki;
 pub mod process;
 pub mod runner;
+pub mod suite;
 pub mod topology;
 
 pub use client::{Client, Connection, Identity, Protocol, Response, Streaming};

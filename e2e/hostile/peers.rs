@@ -1,0 +1,90 @@
+//! What becomes of requests that peers should answer.
+
+use peerfront::app::{self, Bound};
+
+use crate::client::Raw;
+use crate::fixture::{Place, until_ready};
+use crate::soon;
+use crate::stub::{Exchange, Served, Stub};
+
+const PATH: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
+const SERVED: &[&str] = &["admissionregistration.k8s.io/v1=mutatingadmissionpolicies"];
+/// Claimed before peers only, so that each front wrongly believes that the other's server has it.
+const CLAIMED: &[&str] = &["~admissionregistration.k8s.io/v1=mutatingadmissionpolicies"];
+
+/// A script that has none of what it is asked for.
+fn not_found(mut exchange: Exchange) -> Served {
+    Box::pin(async move {
+        exchange.body().await.ok()?;
+        let text = "404 page not found\n";
+        let head = "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 19\r\n\r\n";
+        exchange.write(format!("{head}{text}")).await.ok()?;
+        Some(exchange.io)
+    })
+}
+
+/// A front on this port whose peer listens on the other.
+async fn front(place: &Place, stub: &Stub, hostname: &str, port: u16, peer: u16) -> Bound {
+    let mut settings = place.settings(stub.address);
+    settings.serving.secure_port = port;
+    settings.hostname = hostname.to_owned();
+    settings.peering = place.peering_with(if hostname == "node-a" { "node-b" } else { "node-a" }, peer);
+    app::start(&settings, 1).await.unwrap()
+}
+
+/// Ports that were free a moment ago.
+fn two_ports() -> (u16, u16) {
+    let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (one, other) = (free(), free());
+    (one.local_addr().unwrap().port(), other.local_addr().unwrap().port())
+}
+
+#[tokio::test]
+async fn two_wrong_beliefs_make_one_hop_and_a_503() {
+    let place = Place::new();
+    let mut stub_a = Stub::start(&place.plane, CLAIMED, not_found).await;
+    let mut stub_b = Stub::start(&place.plane, CLAIMED, not_found).await;
+    let (port_a, port_b) = two_ports();
+    let a = front(&place, &stub_a, "node-a", port_a, port_b).await;
+    let b = front(&place, &stub_b, "node-b", port_b, port_a).await;
+    until_ready(a.admin_address).await;
+    until_ready(b.admin_address).await;
+    let alice = place.plane.user("alice", &["dev"]);
+    let mark = "X-Kubernetes-Peer-Proxied";
+    for (identity, credential) in [(Some(&alice), ""), (None, "Authorization: Bearer t\r\n"), (None, "")] {
+        for forged in ["", &format!("{mark}: true\r\n"), &format!("{mark}: TRUE\r\n{mark}: true\r\n")] {
+            let mut raw = Raw::open(&place.plane, a.addresses[0], identity).await;
+            let answer = raw.get(PATH, &format!("{credential}{forged}")).await;
+            assert_eq!(answer.code(), 503, "{credential}{forged}");
+            assert!(answer.text().contains(r#""kind":"Status""#) && answer.all("retry-after") == ["1"]);
+            let seen = stub_b.next().await;
+            assert_eq!(seen.certificate, identity.is_some(), "{}", seen.head);
+            assert_eq!(seen.all("x-remote-user").len(), usize::from(identity.is_some()));
+            assert!(stub_a.rest().is_empty() && stub_b.rest().is_empty(), "one hop and no more");
+        }
+    }
+}
+
+#[tokio::test]
+async fn request_to_a_peer_that_vanished_does_not_wait_for_ever() {
+    let place = Place::new();
+    let mut peer = Stub::start(&place.plane, SERVED, |exchange| Box::pin(exchange.ok("", "{}"))).await;
+    let stub = Stub::start(&place.plane, &[], not_found).await;
+    let mut settings = place.settings(stub.address);
+    settings.peering = place.peering(peer.address);
+    let front = app::start(&settings, 1).await.unwrap();
+    until_ready(front.admin_address).await;
+    let mut raw = Raw::open(&place.plane, front.addresses[0], None).await;
+    assert_eq!(raw.get(PATH, "").await.code(), 200);
+    peer.next().await;
+    peer.freeze();
+    raw.write(format!("POST {PATH} HTTP/1.1\r\nHost: front\r\nContent-Length: 0\r\n\r\n")).await;
+    let answer = raw.answer().await;
+    assert_eq!(answer.code(), 503);
+    assert!(answer.all("retry-after").is_empty(), "it may have been carried out");
+    let mut raw = Raw::open(&place.plane, front.addresses[0], None).await;
+    let began = tokio::time::Instant::now();
+    let answer = soon("the next answer", raw.get(PATH, "")).await;
+    assert_eq!((answer.code(), answer.all("retry-after")), (503, vec!["1"]));
+    assert!(began.elapsed() < std::time::Duration::from_secs(1), "known by now: {:?}", began.elapsed());
+}

@@ -1,0 +1,197 @@
+//! Puts a Status into the refusals that hyper answers by itself, without a body, before any service sees the request:
+//! a target longer than it takes, a head that is too large or cannot be read.
+//!
+//! hyper offers no hook for them, so that they are recognized as they are written. HTTP/1.1 only: over HTTP/2 h2 resets
+//! the one stream.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http::HeaderMap;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::activity::Activity;
+use crate::apimachinery::status::{Pretty, Status};
+
+/// All that hyper writes with its own refusals beside the status line: it closes the connection afterwards.
+const HEADERS: &[u8] = b"\r\nConnection: close\r\nContent-Length: 0\r\nDate: ";
+
+/// Bytes of a date and of the end of a head.
+const DATE_AND_END: usize = "Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n".len();
+
+/// A connection whose bare refusals get a body.
+pub(super) struct Worded<S> {
+    stream: S,
+    activity: Arc<Activity>,
+    is_tunnel: bool,
+    /// What is left to be written in place of a refusal.
+    instead: Option<Bytes>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Worded<S> {
+    /// `activity` tells of requests whose answers are never touched.
+    pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
+        Self { stream, activity, is_tunnel: false, instead: None }
+    }
+
+    /// Takes a write for what it is: a refusal, the begin of a tunnel, or neither.
+    fn look(&mut self, written: &[u8]) {
+        if self.is_tunnel || self.instead.is_some() {
+            return;
+        }
+        // From here on what is written is neither hyper's nor a server's.
+        self.is_tunnel = written.starts_with(b"HTTP/1.1 101 ");
+        if !self.activity.is_busy() {
+            self.instead = in_place_of(written);
+        }
+    }
+
+    /// Writes what stands for a write of `length` bytes.
+    fn poll_instead(&mut self, context: &mut Context<'_>, length: usize) -> Poll<io::Result<usize>> {
+        while let Some(rest) = self.instead.as_mut().filter(|rest| !rest.is_empty()) {
+            let written = ready!(Pin::new(&mut self.stream).poll_write(context, rest))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            rest.advance(written);
+        }
+        self.instead = None;
+        Poll::Ready(Ok(length))
+    }
+}
+
+/// The whole answer to be written in place of a bare refusal.
+fn in_place_of(written: &[u8]) -> Option<Bytes> {
+    let line = written.len().checked_sub(HEADERS.len() + DATE_AND_END)?;
+    let (line, rest) = written.split_at(line);
+    if !rest.starts_with(HEADERS) || !rest.ends_with(b"\r\n\r\n") {
+        return None;
+    }
+    let status = match line.strip_prefix(b"HTTP/1.1 ")?.get(..3)? {
+        b"400" => Status::bad_request("the request cannot be read"),
+        b"414" => Status::uri_too_long(),
+        b"431" => Status::headers_too_large(),
+        _ => return None,
+    };
+    let response = status.into_response(&HeaderMap::new(), Pretty::No);
+    let (head, body) = response.into_parts();
+    let mut answer = [line, b"\r\n"].concat();
+    for (name, value) in &head.headers {
+        answer.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
+    }
+    let date = &rest[HEADERS.len()..];
+    answer.extend(format!("Connection: close\r\nContent-Length: {}\r\nDate: ", body.len()).as_bytes());
+    answer.extend([date, &body].concat());
+    Some(answer.into())
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Worded<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Worded<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.look(bytes);
+        match self.instead {
+            Some(_) => self.poll_instead(context, bytes.len()),
+            None => Pin::new(&mut self.stream).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut filled = slices.iter().filter(|slice| !slice.is_empty());
+        if let (Some(only), None) = (filled.next(), filled.next()) {
+            return self.poll_write(context, only);
+        }
+        if let Some(first) = slices.first() {
+            self.is_tunnel |= first.starts_with(b"HTTP/1.1 101 ");
+        }
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    const BARE: &str = "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\nContent-Length: 0\r\n\
+                        Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n";
+
+    /// What arrives when these writes are made.
+    async fn arrives(activity: &Arc<Activity>, writes: &[&str]) -> String {
+        // So short that every write needs several.
+        let (near, mut far) = duplex(7);
+        let mut worded = Worded::new(near, Arc::clone(activity));
+        let read = tokio::spawn(async move {
+            let mut all = String::new();
+            far.read_to_string(&mut all).await.unwrap();
+            all
+        });
+        for write in writes {
+            worded.write_all(write.as_bytes()).await.unwrap();
+        }
+        drop(worded);
+        read.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn bare_refusal_gets_a_status() {
+        let found = arrives(&Arc::default(), &[BARE]).await;
+        let (head, body) = found.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 414 URI Too Long\r\n") && head.contains("Connection: close"), "{head}");
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+        assert!(head.ends_with("Date: Sun, 06 Nov 1994 08:49:37 GMT"), "{head}");
+        assert!(body.contains(r#""code":414"#), "{body}");
+    }
+
+    #[tokio::test]
+    async fn anything_else_passes_untouched() {
+        for other in [
+            &BARE.replace("414 URI Too Long", "200 OK"),
+            &BARE.replace("Content-Length: 0", "Content-Length: 1"),
+            &BARE.replace("\r\nDate", "\r\nAudit-Id: x\r\nDate"),
+            &format!("x{BARE}"),
+            &format!("{BARE}x"),
+            "",
+        ] {
+            assert_eq!(arrives(&Arc::default(), &[other]).await, *other);
+        }
+    }
+
+    #[tokio::test]
+    async fn bodies_and_tunnels_pass_untouched() {
+        let activity = Arc::default();
+        let open = Activity::begin(&activity);
+        assert_eq!(arrives(&activity, &[BARE]).await, BARE);
+        drop(open);
+        let switched = "HTTP/1.1 101 Switching Protocols\r\n\r\n";
+        assert_eq!(arrives(&activity, &[switched, BARE]).await, format!("{switched}{BARE}"));
+    }
+}
