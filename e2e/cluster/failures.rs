@@ -1,7 +1,5 @@
 //! Servers and fronts that are lost, and how the rest goes on.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, ensure};
 use peerfront_e2e::{Client, Cluster};
 use serde_json::{Value, json};
@@ -105,6 +103,33 @@ async fn served_again(admin: &Client) -> Result<()> {
     eventually(NOTICED, recovered).await
 }
 
+/// A node that neither answers nor refuses, once the others have noticed.
+pub(crate) async fn requests_only_a_halted_node_can_serve_are_refused(cluster: &Cluster) -> Result<()> {
+    let halted = cluster.node("node-c").front().process();
+    halted.freeze()?;
+    let checked = beside_halted_peer(cluster).await;
+    halted.thaw()?;
+    checked?;
+    for node in ["node-a", "node-b"] {
+        served_again(&at_front(cluster, node)).await?;
+    }
+    Ok(())
+}
+
+async fn beside_halted_peer(cluster: &Cluster) -> Result<()> {
+    for node in ["node-a", "node-b"] {
+        let admin = at_front(cluster, node);
+        let unreadable = async || {
+            ensure!(freshness(&admin).await? == ["Stale"]);
+            Ok(())
+        };
+        eventually(NOTICED, unreadable).await?;
+        refused(&admin).await?;
+        goes_on(&admin, node).await?;
+    }
+    Ok(())
+}
+
 pub(crate) async fn front_started_beside_a_silent_peer_refuses_what_it_does_not_know(cluster: &Cluster) -> Result<()> {
     let silent = cluster.node("node-c").front().process();
     let own = cluster.node("node-a").front().process();
@@ -141,22 +166,30 @@ pub(crate) async fn front_without_its_own_server_answers_through_peers(cluster: 
 }
 
 async fn without_own_server(cluster: &Cluster) -> Result<()> {
-    let kubectl = cluster.kubectl("node-a");
-    // At once, and when its front has noticed.
-    for _ in 0..2 {
-        let namespaces = kubectl.run(&["get", "namespaces", "-o", "name"]).await?.success()?;
-        ensure!(namespaces.contains("namespace/kube-system"), "{namespaces}");
-        kubectl.run(&["get", "clustertrustbundles"]).await?.success()?;
-        kubectl.run(&["api-resources"]).await?.success()?;
-        kubectl.run(&["version"]).await?.success()?;
-        goes_on(&at_front(cluster, "node-a"), "node-a").await?;
-        tokio::time::sleep(Duration::from_secs(3)).await;
-    }
+    let readiness = cluster.admin_port("node-a");
+    stood_in_for(cluster).await?;
+    let noticed = async || {
+        let readiness = readiness.get("/readyz").await?.text();
+        ensure!(readiness.contains("[~]local-discovery"), "{readiness}");
+        Ok(())
+    };
+    eventually(NOTICED, noticed).await?;
+    stood_in_for(cluster).await?;
     let admin = at_front(cluster, "node-a");
     ensure!(freshness(&admin).await? == ["Current"]);
     let legacy = admin.get("/apis").await?.success()?.json()?;
     ensure!(legacy["kind"] == "APIGroupList", "{legacy}");
     Ok(())
+}
+
+async fn stood_in_for(cluster: &Cluster) -> Result<()> {
+    let kubectl = cluster.kubectl("node-a");
+    let namespaces = kubectl.run(&["get", "namespaces", "-o", "name"]).await?.success()?;
+    ensure!(namespaces.contains("namespace/kube-system"), "{namespaces}");
+    for command in [["get", "clustertrustbundles"].as_slice(), &["api-resources"], &["version"]] {
+        kubectl.run(command).await?.success()?;
+    }
+    goes_on(&at_front(cluster, "node-a"), "node-a").await
 }
 
 pub(crate) async fn reroutes_are_counted_under_upstreams_labels(cluster: &Cluster) -> Result<()> {

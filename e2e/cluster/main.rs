@@ -40,6 +40,7 @@ fn main() -> ExitCode {
             namespaces::namespace_with_a_resource_of_a_newer_server_goes_away,
             namespaces::without_peerfront_the_object_is_orphaned,
             failures::requests_only_a_lost_node_can_serve_are_refused_and_come_back,
+            failures::requests_only_a_halted_node_can_serve_are_refused,
             failures::front_started_beside_a_silent_peer_refuses_what_it_does_not_know,
             failures::front_without_its_own_server_answers_through_peers,
             failures::reroutes_are_counted_under_upstreams_labels,
