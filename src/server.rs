@@ -164,7 +164,7 @@ async fn answer(
         // Source: https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/filters/authentication.go
         context.activity.end();
     }
-    let view = front.view.load();
+    let view = front.view.load_full();
     let call = Call { front, context, caller: &caller, view: &view, info };
     let decision = info.map(|info| routing::decide(info, caller.hop(), &view.routes));
     if let Some(Decision::Discovery(document)) = decision
