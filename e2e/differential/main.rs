@@ -28,10 +28,25 @@ const FEWEST_REQUESTS: usize = 200;
 /// Differences shown of one group of requests; the first tells most.
 const SHOWN: usize = 5;
 
+/// The group whose requests are for what the front's own server does not serve.
+const REROUTED: &str = "rerouted";
+
 /// What all tests share.
 struct Shared {
+    /// A node alone.
+    local: Place,
+    /// A node beside a newer one.
+    rerouted: Place,
+}
+
+/// A cluster, who calls it, and the two nodes whose answers must be equal.
+struct Place {
     cluster: Cluster,
     callers: Callers,
+    /// The node asked past its front.
+    direct: &'static str,
+    /// The node asked through its front.
+    front: &'static str,
 }
 
 fn main() -> ExitCode {
@@ -49,7 +64,10 @@ fn main() -> ExitCode {
             }
         }
     }
-    suite::run(tests, 2, start(), async |shared: Shared| shared.cluster.stop().await)
+    suite::run(tests, 2, start(), async |shared: Shared| {
+        shared.local.cluster.stop().await?;
+        shared.rerouted.cluster.stop().await
+    })
 }
 
 /// The test of one group, caller and protocol, if the group has any request for them.
@@ -61,8 +79,8 @@ fn test_of(group: &Group, role: Role, protocol: Protocol, number: usize) -> Opti
 
 /// Sends a group's requests one after another to both sides, and compares.
 async fn check(shared: &Shared, group: Group, role: Role, protocol: Protocol, number: usize) -> Result<()> {
-    let caller = shared.callers.get(role);
-    let mut pair = Pair::prepare(&shared.cluster, &group, caller, protocol, number).await?;
+    let place = if group.name == REROUTED { &shared.rerouted } else { &shared.local };
+    let mut pair = Pair::prepare(place, &group, role, protocol, number).await?;
     let mut differences = Vec::new();
     for request in &group.requests {
         let (direct, front) = pair.send(request).await?;
@@ -82,8 +100,16 @@ fn table_is_large_enough() -> Result<()> {
 }
 
 async fn start() -> Result<Shared> {
-    let builder = Cluster::builder(Topology::load("direct")?);
-    let cluster = builder.peerfront(env!("CARGO_BIN_EXE_peerfront")).show_progress().start().await?;
-    let callers = Callers::create(&cluster).await?;
-    Ok(Shared { cluster, callers })
+    let (local, rerouted) =
+        tokio::try_join!(Place::start("direct", "node-a", "node-a"), Place::start("rerouted", "node-c", "node-a"))?;
+    Ok(Shared { local, rerouted })
+}
+
+impl Place {
+    async fn start(topology: &str, direct: &'static str, front: &'static str) -> Result<Self> {
+        let builder = Cluster::builder(Topology::load(topology)?);
+        let cluster = builder.peerfront(env!("CARGO_BIN_EXE_peerfront")).show_progress().start().await?;
+        let callers = Callers::create(&cluster).await?;
+        Ok(Self { cluster, callers, direct, front })
+    }
 }

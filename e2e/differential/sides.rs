@@ -5,11 +5,12 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use peerfront_e2e::{Client, Cluster, Protocol};
+use peerfront_e2e::{Client, Protocol};
 use regex::bytes::{Captures, Regex};
 use serde_json::json;
 
-use crate::callers::Caller;
+use crate::Place;
+use crate::callers::{Caller, Role};
 use crate::exchange::{Answer, Wire, exchange};
 use crate::table::{Group, Request};
 
@@ -43,13 +44,14 @@ struct Side {
 impl<'a> Pair<'a> {
     /// Makes each side its namespace, if the group needs one.
     pub(crate) async fn prepare(
-        cluster: &Cluster,
+        place: &'a Place,
         group: &Group,
-        caller: &'a Caller,
+        role: Role,
         protocol: Protocol,
         number: usize,
     ) -> Result<Self> {
-        let node = cluster.node("node-a");
+        let Place { cluster, callers, .. } = place;
+        let (caller, node) = (callers.get(role), cluster.node(place.direct));
         let side = |server, name| Side {
             client: cluster.client(server, &caller.identity).protocol(protocol),
             protocol,
@@ -58,7 +60,8 @@ impl<'a> Pair<'a> {
             continue_token: Vec::new(),
             etag: Vec::new(),
         };
-        let pair = Self { caller, direct: side(node.upstream(), 'd'), front: side(node.front(), 'f') };
+        let pair =
+            Self { caller, direct: side(node.upstream(), 'd'), front: side(cluster.node(place.front).front(), 'f') };
         if group.needs_namespace() {
             let admin = cluster.client(node.upstream(), &cluster.admin());
             for side in [&pair.direct, &pair.front] {

@@ -3,17 +3,41 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{Either, Empty, Full};
+use http_body_util::{BodyExt, Either, Empty, Full};
 use hyper::body::Incoming;
 
 use super::pool::Lease;
 use super::upgrade::Tunnel;
 
+/// How long the rest of a body is read that its server does not want; as long as Go waits before it closes.
+/// Source: <https://github.com/golang/go/blob/go1.26.0/src/net/http/server.go> (`rstAvoidanceDelay`)
+const LINGER: Duration = Duration::from_millis(500);
+
 /// Body of a request to the upstream or a peer: the client's own, or none.
+///
+/// A server may answer before it has read all. The rest is read and dropped for a moment: closing a connection with
+/// unread bytes in it resets it, and the client, still sending, would lose the answer.
 pub struct RequestBody(Either<Incoming, Empty<Bytes>>);
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        let Either::Left(body) = std::mem::replace(&mut self.0, Either::Right(Empty::new())) else { return };
+        if body.is_end_stream() {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(tokio::time::timeout(LINGER, drain(body)));
+        }
+    }
+}
+
+async fn drain(mut body: Incoming) {
+    while let Some(Ok(_)) = body.frame().await {}
+}
 
 impl RequestBody {
     /// No body.
