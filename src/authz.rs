@@ -80,7 +80,8 @@ impl Authorizer {
     }
 }
 
-/// Everything the server could judge by: identity, credential, impersonation, path. A digest, so that no token is kept.
+/// Everything the server could judge by: identity, credential, impersonation, path, and the query, which may hold a bad
+/// timeout. A digest, so that no token is kept.
 fn key(caller: &Caller, head: &Parts) -> Key {
     let mut digest = Digester(Context::new(&SHA256));
     match caller.kind() {
@@ -98,6 +99,7 @@ fn key(caller: &Caller, head: &Parts) -> Key {
         }
     }
     head.uri.path().hash(&mut digest);
+    head.uri.query().hash(&mut digest);
     digest.finish_key()
 }
 

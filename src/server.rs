@@ -127,7 +127,7 @@ async fn handle(front: &Front, context: &Arc<Context>, request: Request<Incoming
         Answer::Made(mut response) => {
             in_flight.answered(response.status().as_u16());
             error::add_audit_id(&mut response, &wording);
-            response.map(Body::from)
+            body::framed(response, &method)
         }
     }
 }
@@ -212,14 +212,23 @@ impl<'v> Call<'v> {
             Document::Apis => (&documents.apis, &self.view.local.apis_etag),
         };
         let ask = async {
-            let head = conditional(head, etag.as_ref());
-            let prepared = self.front.forwarder.prepare_bodiless(self.caller, self.context.client, head)?;
-            self.to_upstream(prepared, NotFound::Unavailable, self.stand_ins()).await
+            let answer = self.ask(conditional(head, etag.as_ref())).await?;
+            if matches!(answer.status(), StatusCode::OK | StatusCode::NOT_MODIFIED) {
+                return Ok(answer);
+            }
+            // A refusal in the form that the client accepts: what was asked just now accepts another.
+            self.ask(head.clone()).await
         };
         match self.front.authorizer.reader(self.caller, head, ask).await? {
             Verdict::Allowed(reader) => Ok(Answer::Made(discovery::serve(&reader, rendered, pretty, &head.headers))),
             Verdict::Refused(answer) => Ok(Answer::Streamed(answer)),
         }
+    }
+
+    /// The server's own answer to a request for a document.
+    async fn ask(&self, head: Parts) -> Result<Response<StreamedBody>, Error> {
+        let prepared = self.front.forwarder.prepare_bodiless(self.caller, self.context.client, head)?;
+        self.to_upstream(prepared, NotFound::Unavailable, self.stand_ins()).await
     }
 
     /// Sends to the co-located server; while it is down, to a peer that can answer in its place.

@@ -8,6 +8,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, Version};
+use hyper::ext::ReasonPhrase;
 
 use super::body::StreamedBody;
 use crate::apimachinery::peer::PEER_PROXIED;
@@ -65,7 +66,9 @@ pub(super) fn prepare(
         // Never both: a length beside chunks is how a request is smuggled.
         headers.remove(CONTENT_LENGTH);
     }
-    headers.remove(EXPECT); // Answered on this hop.
+    if headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
+        headers.remove(EXPECT); // Answered on this hop.
+    }
     set_forwarded_for(headers, caller, client);
     set_identity(headers, caller, names)?;
     headers.remove(PEER_PROXIED);
@@ -75,7 +78,8 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// Origin form, HTTP/1.1, and the host that the client named: in the target, if it is there, else in `Host`.
+/// Origin form, HTTP/1.1, and the host that the client named: in the target, if it is there, else in `Host`; HTTP/1.0 need
+/// not name one, HTTP/1.1 then says so.
 fn set_target(head: &mut Parts) {
     if let Some(authority) = head.uri.authority() {
         let host = authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, host)| host);
@@ -86,6 +90,9 @@ fn set_target(head: &mut Parts) {
             Some(target) => Uri::from(target.clone()),
             None => Uri::from_static("/"),
         };
+    }
+    if head.version == Version::HTTP_10 && !head.headers.contains_key(HOST) {
+        head.headers.insert(HOST, HeaderValue::from_static(""));
     }
     head.version = Version::HTTP_11;
     // What the connection put beside the request stays on this hop.
@@ -180,5 +187,10 @@ pub(super) fn clean_response(response: &mut Response<StreamedBody>) {
         response.headers_mut().insert(UPGRADE, upgrade);
     }
     *response.version_mut() = Version::HTTP_11;
+    let reason = response.extensions_mut().remove::<ReasonPhrase>();
     response.extensions_mut().clear();
+    // Where the server's words differ from the usual ones, such as Go's "Request Entity Too Large".
+    if let Some(reason) = reason {
+        response.extensions_mut().insert(reason);
+    }
 }

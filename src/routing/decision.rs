@@ -222,9 +222,13 @@ impl<'v> Question<'_, 'v> {
         }
     }
 
-    /// Whether a 404 says what it says: a proxied server means itself, and of what is excluded every server knows alike.
+    /// Whether a 404 says what it says: a proxied server means itself, of what is excluded every server knows alike, and
+    /// no server knows a path that begins with two slashes.
     fn is_final(&self) -> bool {
-        self.info.verb == "proxy" || self.info.subresource == "proxy" || self.entry.exclusion.is_some()
+        self.info.path.starts_with("//")
+            || self.info.verb == "proxy"
+            || self.info.subresource == "proxy"
+            || self.entry.exclusion.is_some()
     }
 
     /// The available peers that know the verb; if no peer at all knows it, those that serve the rest.

@@ -144,6 +144,7 @@ fn local_server_comes_first() {
     cluster.check("OPTIONS /api/v1/pods", "local ServesIt, 404 PlainUnavailable, else one+two");
     cluster.check("GET /api/v1/proxy/namespaces/a/services/b", "local ServesIt, 404 Pass, else one+two");
     cluster.check("GET /api/v1/namespaces/a/services/b/proxy/x", "local ServesIt, 404 Pass, else one+two");
+    cluster.check("GET //api/v1/pods", "local ServesIt, 404 Pass, else one+two");
 }
 
 #[test]

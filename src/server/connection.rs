@@ -105,6 +105,7 @@ async fn serve_http2(
         .initial_stream_window_size(HTTP2_WINDOW_BYTES)
         .initial_connection_window_size(HTTP2_WINDOW_BYTES.saturating_mul(streams))
         .max_header_list_size(HTTP2_HEADER_BYTES)
+        .auto_date_header(false) // The server's own date passes through; what is made here has one.
         .serve_connection(TokioIo::new(stream), service_fn(move |request| answer(&front, &context, request)));
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
@@ -133,6 +134,7 @@ async fn serve_http1(
         .max_headers(head::PARSER_LINES)
         .max_buf_size(head::MAX_BYTES)
         .title_case_headers(true) // As Go writes them.
+        .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service_fn(move |request| answer(&front, &context, request)))
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);

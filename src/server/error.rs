@@ -21,9 +21,6 @@ const NO_RETRY_AFTER: u16 = 0;
 /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/filters/audit_init.go>
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// Longest Audit-ID that is taken from a client, in bytes. Source: as [`AUDIT_ID`].
-const MAX_AUDIT_ID_BYTES: usize = 64;
-
 /// Why a request is not answered by any server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
@@ -97,7 +94,7 @@ impl Wording {
 
 /// Gives an answer made here the Audit-ID that the client chose, or a random UUID.
 pub(super) fn add_audit_id(response: &mut Response<Bytes>, wording: &Wording) {
-    let chosen = wording.headers.get(AUDIT_ID).filter(|id| !id.is_empty() && id.len() <= MAX_AUDIT_ID_BYTES);
+    let chosen = wording.headers.get(AUDIT_ID).filter(|id| !id.is_empty());
     if let Some(id) = chosen.cloned().or_else(random_uuid) {
         response.headers_mut().insert(AUDIT_ID, id);
     }

@@ -41,6 +41,7 @@ pub mod kubectl;
 pub mod pki;
 pub mod process;
 pub mod runner;
+pub mod suite;
 pub mod topology;
 
 pub use client::{Client, Connection, Identity, Protocol, Response, Streaming};

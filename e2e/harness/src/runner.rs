@@ -18,17 +18,15 @@
 //! }
 //! ```
 
-use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Result;
-use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::cluster::Cluster;
+use crate::suite::{self, Running};
 
 /// A test: an async function over the fixture.
-pub type Test<F> = for<'a> fn(&'a F) -> Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
+pub type Test<F> = for<'a> fn(&'a F) -> Running<'a>;
 
 /// What the tests share.
 pub trait Fixture: Send + Sync + 'static {
@@ -62,33 +60,6 @@ pub use crate::tests;
 /// # Panics
 /// If there can be no runtime.
 pub fn run<F: Fixture>(start: impl AsyncFnOnce() -> Result<F>, tests: &[(&'static str, Test<F>)]) -> ExitCode {
-    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
-    if arguments.list {
-        let trials = tests.iter().map(|(name, _)| Trial::test(*name, || Ok(()))).collect();
-        return libtest_mimic::run(&arguments, trials).exit_code();
-    }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = Arc::new(runtime.expect("a runtime"));
-    let fixture = match runtime.block_on(start()) {
-        Ok(fixture) => Arc::new(fixture),
-        Err(error) => return failure("what the tests need does not start", &error),
-    };
-    let trial = |(name, test): &(&'static str, Test<F>)| {
-        let (runtime, fixture, test) = (Arc::clone(&runtime), Arc::clone(&fixture), *test);
-        Trial::test(*name, move || runtime.block_on(test(&fixture)).map_err(|error| Failed::from(format!("{error:#}"))))
-    };
-    let conclusion = libtest_mimic::run(&arguments, tests.iter().map(trial).collect());
-    // A test that panicked may still hold it; then dropping it ends it.
-    if let Some(fixture) = Arc::into_inner(fixture)
-        && let Err(error) = runtime.block_on(fixture.stop())
-    {
-        return failure("what the tests needed does not stop", &error);
-    }
-    conclusion.exit_code()
-}
-
-#[allow(clippy::print_stderr, reason = "a test program has nowhere else to say it")]
-fn failure(what: &str, error: &anyhow::Error) -> ExitCode {
-    eprintln!("{what}: {error:#}");
-    ExitCode::FAILURE
+    let tests = tests.iter().map(|(name, test)| suite::Test::new(*name, *test)).collect();
+    suite::run(tests, 1, start(), F::stop)
 }
