@@ -153,6 +153,9 @@ async fn odd_targets_reach_the_server_or_are_refused() {
         ("CONNECT a:443 HTTP/1.1", "front", None),
         ("CONNECT /x HTTP/1.1", "front", None),
         ("GET front HTTP/1.1", "front", None),
+        // The HTTP library takes no such target.
+        ("GET /a`b HTTP/1.1", "front", None),
+        ("GET /a<b> HTTP/1.1", "front", None),
         ("GET front:443 HTTP/1.1", "front", None),
     ] {
         let mut raw = fixture.raw().await;

@@ -6,6 +6,7 @@
 
 mod bodies;
 mod client;
+mod discovery;
 mod drain;
 mod fixture;
 mod framing;

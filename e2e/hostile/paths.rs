@@ -16,6 +16,7 @@ async fn target_arrives_byte_for_byte() {
         "/api/v1/namespaces/d/pods/a%3Ab".to_owned(),
         format!("{PROXY}/%ff%zz%"),
         "//api//v1/../x".to_owned(),
+        "/api/v1/pods/{a}\"b|c^de~[f]\u{e9}".to_owned(),
         "/api/v1/pods?".to_owned(),
         "/api/v1/pods??a=b&&c&%zz=;".to_owned(),
         "/apis/".to_owned(),
