@@ -13,8 +13,9 @@ mod sides;
 mod table;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use peerfront_e2e::suite::{self, Test};
 use peerfront_e2e::{Cluster, Protocol, Topology};
 
@@ -30,6 +31,10 @@ const SHOWN: usize = 5;
 
 /// The group whose requests are for what the front's own server does not serve.
 const REROUTED: &str = "rerouted";
+
+/// A peer that starts at the same time is heard at the second or third try.
+const HEARD_WITHIN: Duration = Duration::from_secs(30);
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(100);
 
 /// What all tests share.
 struct Shared {
@@ -110,6 +115,20 @@ impl Place {
         let builder = Cluster::builder(Topology::load(topology)?);
         let cluster = builder.peerfront(env!("CARGO_BIN_EXE_peerfront")).show_progress().start().await?;
         let callers = Callers::create(&cluster).await?;
-        Ok(Self { cluster, callers, direct, front })
+        let place = Self { cluster, callers, direct, front };
+        place.wait_until_heard().await?;
+        Ok(place)
+    }
+
+    /// A front is ready before it has heard its peers, and answers 503 for what only they may serve.
+    async fn wait_until_heard(&self) -> Result<()> {
+        let client = self.cluster.client(self.cluster.node(self.front).front(), &self.cluster.admin());
+        let heard = async {
+            while client.get("/apis/certificates.k8s.io/v1/clustertrustbundles").await?.status != 200 {
+                tokio::time::sleep(BETWEEN_QUESTIONS).await;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(HEARD_WITHIN, heard).await.context("the front has not heard its peer")?
     }
 }
