@@ -69,9 +69,10 @@ impl Merged {
     fn update(&mut self, cluster: &Cluster, document: fn(&Server) -> Option<&Document>) -> Arc<Rendered> {
         let (lost, live): (Vec<&Server>, Vec<&Server>) =
             cluster.servers().partition(|server| server.health.standing().lost);
+        let local = document(&cluster.local);
         let listed = |servers: Vec<&Server>| -> Lists {
             let lists = servers.into_iter().filter_map(|server| Some((server, document(server)?)));
-            lists.map(|(server, document)| (server.id.clone(), without_excluded(server, document, cluster))).collect()
+            lists.map(|(server, read)| (server.id.clone(), with_locals_word(server, read, cluster, local))).collect()
         };
         let lists = settle(&listed(live), &listed(lost));
         match &self.rendered {
@@ -86,9 +87,15 @@ impl Merged {
     }
 }
 
-/// What a server's document adds to the merged one: of the local server all, of a peer what is not left to the local
-/// server alone.
-fn without_excluded(server: &Server, document: &Document, cluster: &Cluster) -> Arc<ApiGroupDiscoveryList> {
+/// What a server's document adds to the merged one: of the local server all. What is left to the local server counts of
+/// a peer only if the local one lists it too, and as it lists it: then the peers' lists have the same order on every
+/// node, and what they can stand in for is not stale while the local server is down.
+fn with_locals_word(
+    server: &Server,
+    document: &Document,
+    cluster: &Cluster,
+    local: Option<&Document>,
+) -> Arc<ApiGroupDiscoveryList> {
     let list = &document.list;
     let is_touched = |(group, listed): (&str, &ApiVersionDiscovery)| {
         let group_version = GroupVersion::new(group, &listed.version);
@@ -101,23 +108,38 @@ fn without_excluded(server: &Server, document: &Document, cluster: &Cluster) -> 
     if server.peer.is_none() || !list.group_versions().any(is_touched) {
         return Arc::clone(list);
     }
-    let mut rest = ApiGroupDiscoveryList::clone(list);
-    rest.items.retain_mut(|group| {
+    let mut judged = ApiGroupDiscoveryList::clone(list);
+    judged.items.retain_mut(|group| {
         let name = group.metadata.name.clone();
-        group.versions.retain_mut(|listed| retain(&name, listed, &cluster.exclusions));
+        group.versions.retain_mut(|listed| {
+            let own = local.and_then(|local| local.list.version(&name, &listed.version));
+            judge(&name, listed, own, &cluster.exclusions)
+        });
         !group.versions.is_empty()
     });
-    Arc::new(rest)
+    Arc::new(judged)
 }
 
-/// Takes out of a version what is excluded and says whether anything is left of it.
-fn retain(group: &str, listed: &mut ApiVersionDiscovery, exclusions: &Exclusions) -> bool {
+/// Replaces of a peer's version what is left to the local server by that one's `own`, or takes it out, and says whether
+/// anything is left.
+fn judge(
+    group: &str,
+    listed: &mut ApiVersionDiscovery,
+    own: Option<&ApiVersionDiscovery>,
+    exclusions: &Exclusions,
+) -> bool {
     let group_version = GroupVersion::new(group, &listed.version);
     if exclusions.of_group_version(&group_version).is_some() {
-        return false;
+        return own.inspect(|own| listed.clone_from(own)).is_some();
     }
     let before = listed.resources.len();
-    listed.resources.retain(|one| exclusions.of_resource(&group_version, &one.resource).is_none());
+    listed.resources.retain_mut(|one| {
+        if exclusions.of_resource(&group_version, &one.resource).is_none() {
+            return true;
+        }
+        let own = own.and_then(|own| own.resources.iter().find(|own| own.resource == one.resource));
+        own.inspect(|own| one.clone_from(own)).is_some()
+    });
     before == 0 || !listed.resources.is_empty()
 }
 
@@ -134,8 +156,10 @@ fn routes(cluster: &Cluster, now: Instant) -> RoutingTable {
             })
         })
         .collect();
-    let local =
-        LocalServer { serves: cluster.local.served.as_ref(), reachable: cluster.local.health.standing().available };
+    let standing = cluster.local.health.standing();
+    // Half of what it serves would send the other half to peers.
+    let serves = cluster.local.served.as_ref().filter(|_| standing.heard);
+    let local = LocalServer { serves, reachable: standing.available };
     RoutingTable::build(local, &peers, &cluster.exclusions)
 }
 

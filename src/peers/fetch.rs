@@ -169,7 +169,7 @@ impl Kept {
                 if !self.walked.as_ref().is_some_and(|walked| walked.is_fresh(&root, now)) {
                     let known = self.document.as_ref().map(|document| document.list.as_ref());
                     let list = walk::walk(client, root.clone(), known, limits).await;
-                    self.walked = Some(Walked::new(root, now));
+                    self.walked = Some(Walked::new(root, Instant::now()));
                     self.keep(list, None);
                 }
             }

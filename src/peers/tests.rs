@@ -208,6 +208,40 @@ async fn lost_local_server_keeps_its_documents_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn custom_resources_stay_current_while_the_local_server_is_down() {
+    let all = ["apps/v1=deployments", "example.com/v1=things", "metrics.example.com/v1=pods"];
+    let mut fixture = Fixture::heard(&all, &all);
+    fixture.cluster.exclude(listed(&[("example.com/v1", "things")], &["metrics.example.com/v1"]), Instant::now());
+    for _ in 0..2 {
+        advance(SECOND).await;
+        fixture.fail("node-a", Failure::Down);
+    }
+    assert_eq!(fixture.listed(), all, "a peer serves them in its place");
+    assert_eq!(decision(&fixture.view(), "/apis/example.com/v1/things"), "peer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_resources_do_not_make_the_order_differ_from_node_to_node() {
+    let newer = ["apps/v1=deployments", "storagemigration.k8s.io/v1=storageversionmigrations", "example.com/v1=things"];
+    let older = ["apps/v1=deployments", "example.com/v1=things"];
+    let crds = || listed(&[("example.com/v1", "things")], &[]);
+    let mut of_older = Fixture::heard(&older, &newer);
+    of_older.cluster.exclude(crds(), Instant::now());
+    let mut of_newer = Fixture::heard(&newer, &older);
+    of_newer.cluster.exclude(crds(), Instant::now());
+    assert_eq!(of_older.listed(), of_newer.listed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn local_server_of_which_only_half_was_read_is_not_passed_over() {
+    let mut fixture = Fixture::new(&["node-b"]);
+    fixture.report("node-b", reading(&["apps/v1=deployments"]));
+    let half = Reading { apis: None, failure: Some((Failure::Refused, "busy".to_owned())), ..reading(&[]) };
+    fixture.report("node-a", half);
+    assert_eq!(decision(&fixture.view(), "/apis/apps/v1/deployments"), "local, then 503");
+}
+
+#[tokio::test(start_paused = true)]
 async fn failed_connect_makes_a_peer_unavailable_at_once_and_only_once() {
     let mut fixture = Fixture::heard(&["apps/v1=deployments"], &["batch/v1=jobs"]);
     let id = ServerId::from_hostname("node-b");
