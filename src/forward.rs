@@ -161,6 +161,8 @@ impl Forwarder {
         headers::prepare(&mut head, caller, client, &self.names, self.mark)?;
         if let Some(upgrade) = &upgrade {
             upgrade.set_headers(&mut head.headers);
+        } else {
+            headers::set_framing(&mut head.headers, &body);
         }
         Ok(Prepared { request: Request::from_parts(head, RequestBody::from(body)), upgrade })
     }

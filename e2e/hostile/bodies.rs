@@ -55,6 +55,28 @@ async fn upload_that_breaks_off_looks_broken_off() {
 }
 
 #[tokio::test]
+async fn body_of_a_get_passes_although_nobody_said_its_length() {
+    let (report, mut reports) = tokio::sync::mpsc::unbounded_channel();
+    let fixture = Fixture::start(move |mut exchange| {
+        let report = report.clone();
+        Box::pin(async move {
+            let _ = report.send(exchange.body().await.ok()?);
+            exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.ok()?;
+            Some(exchange.io)
+        })
+    })
+    .await;
+    let mut raw = fixture.raw().await;
+    let path = "/api/v1/namespaces/d/services/es/proxy/_search";
+    raw.write(format!(
+        "GET {path} HTTP/1.1\r\nHost: front\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nquery\r\n0\r\n\r\n"
+    ))
+    .await;
+    raw.head().await;
+    assert_eq!(soon("the body", reports.recv()).await.as_deref(), Some(&b"query"[..]));
+}
+
+#[tokio::test]
 async fn objects_of_three_mebibytes_pass_in_every_framing() {
     let mut fixture = Fixture::start(|mut exchange| {
         Box::pin(async move {

@@ -8,6 +8,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, Version};
+use http_body::Body;
 use hyper::ext::ReasonPhrase;
 
 use super::body::StreamedBody;
@@ -76,6 +77,13 @@ pub(super) fn prepare(
         headers.insert(PEER_PROXIED, HeaderValue::from_static("true"));
     }
     Ok(())
+}
+
+/// Says that a body of unknown length comes: of a GET or HEAD nobody would expect one, and it would be left out.
+pub(super) fn set_framing(headers: &mut HeaderMap, body: &impl Body) {
+    if !body.is_end_stream() && !headers.contains_key(CONTENT_LENGTH) {
+        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
 }
 
 /// Origin form, HTTP/1.1, and the host that the client named: in the target, if it is there, else in `Host`; HTTP/1.0 need
