@@ -35,6 +35,11 @@ impl Activity {
         Open(Arc::clone(self))
     }
 
+    /// How many requests have begun.
+    pub(super) fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
+    }
+
     /// Whether a request is open.
     pub(super) fn is_busy(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0

@@ -17,16 +17,16 @@ use super::activity::Activity;
 use crate::apimachinery::status::{Pretty, Status};
 
 /// All that hyper writes with its own refusals beside the status line: it closes the connection afterwards.
-const HEADERS: &[u8] = b"\r\nConnection: close\r\nContent-Length: 0\r\nDate: ";
-
-/// Bytes of a date and of the end of a head.
-const DATE_AND_END: usize = "Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n".len();
+const HEADERS: &[u8] = b"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 /// A connection whose bare refusals get a body.
 pub(super) struct Worded<S> {
     stream: S,
     activity: Arc<Activity>,
     is_tunnel: bool,
+    /// Requests that had begun when bytes last came while none was open: as long as there are no more, an answer is to
+    /// what began no request.
+    idle_at: Option<usize>,
     /// What is left to be written in place of a refusal.
     instead: Option<Bytes>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Worded<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Worded<S> {
     /// `activity` tells of requests whose answers are never touched.
     pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
-        Self { stream, activity, is_tunnel: false, instead: None }
+        Self { stream, activity, is_tunnel: false, idle_at: None, instead: None }
     }
 
     /// Takes a write for what it is: a refusal, the begin of a tunnel, or neither.
@@ -44,7 +44,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Worded<S> {
         }
         // From here on what is written is neither hyper's nor a server's.
         self.is_tunnel = written.starts_with(b"HTTP/1.1 101 ");
-        if !self.activity.is_busy() {
+        if self.idle_at == Some(self.activity.begun()) {
             self.instead = in_place_of(written);
         }
     }
@@ -65,11 +65,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Worded<S> {
 
 /// The whole answer to be written in place of a bare refusal.
 fn in_place_of(written: &[u8]) -> Option<Bytes> {
-    let line = written.len().checked_sub(HEADERS.len() + DATE_AND_END)?;
-    let (line, rest) = written.split_at(line);
-    if !rest.starts_with(HEADERS) || !rest.ends_with(b"\r\n\r\n") {
-        return None;
-    }
+    let line = written.strip_suffix(HEADERS)?;
     let status = match line.strip_prefix(b"HTTP/1.1 ")?.get(..3)? {
         b"400" => Status::bad_request("the request cannot be read"),
         b"414" => Status::uri_too_long(),
@@ -82,9 +78,8 @@ fn in_place_of(written: &[u8]) -> Option<Bytes> {
     for (name, value) in &head.headers {
         answer.extend([name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
     }
-    let date = &rest[HEADERS.len()..];
-    answer.extend(format!("Connection: close\r\nContent-Length: {}\r\nDate: ", body.len()).as_bytes());
-    answer.extend([date, &body].concat());
+    answer.extend(format!("Connection: close\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes());
+    answer.extend(&body);
     Some(answer.into())
 }
 
@@ -94,7 +89,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Worded<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        if buffer.filled().len() > before {
+            self.idle_at = (!self.activity.is_busy()).then(|| self.activity.begun());
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -141,14 +141,21 @@ mod tests {
 
     use super::*;
 
-    const BARE: &str = "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\nContent-Length: 0\r\n\
-                        Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n";
+    const BARE: &str = "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-    /// What arrives when these writes are made.
+    /// What arrives when a byte has come and these writes are made.
     async fn arrives(activity: &Arc<Activity>, writes: &[&str]) -> String {
+        arrives_after(activity, || (), writes).await
+    }
+
+    /// The same with something that happens between the byte and the writes.
+    async fn arrives_after(activity: &Arc<Activity>, between: impl FnOnce(), writes: &[&str]) -> String {
         // So short that every write needs several.
         let (near, mut far) = duplex(7);
         let mut worded = Worded::new(near, Arc::clone(activity));
+        far.write_all(b"x").await.unwrap();
+        worded.read_u8().await.unwrap();
+        between();
         let read = tokio::spawn(async move {
             let mut all = String::new();
             far.read_to_string(&mut all).await.unwrap();
@@ -166,8 +173,7 @@ mod tests {
         let found = arrives(&Arc::default(), &[BARE]).await;
         let (head, body) = found.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 414 URI Too Long\r\n") && head.contains("Connection: close"), "{head}");
-        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
-        assert!(head.ends_with("Date: Sun, 06 Nov 1994 08:49:37 GMT"), "{head}");
+        assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");
         assert!(body.contains(r#""code":414"#), "{body}");
     }
 
@@ -176,7 +182,7 @@ mod tests {
         for other in [
             &BARE.replace("414 URI Too Long", "200 OK"),
             &BARE.replace("Content-Length: 0", "Content-Length: 1"),
-            &BARE.replace("\r\nDate", "\r\nAudit-Id: x\r\nDate"),
+            &BARE.replace("\r\nContent", "\r\nAudit-Id: x\r\nContent"),
             &format!("x{BARE}"),
             &format!("{BARE}x"),
             "",
@@ -191,6 +197,8 @@ mod tests {
         let open = Activity::begin(&activity);
         assert_eq!(arrives(&activity, &[BARE]).await, BARE);
         drop(open);
+        let ended = || drop(Activity::begin(&activity));
+        assert_eq!(arrives_after(&activity, ended, &[BARE]).await, BARE, "the last of an answer's body");
         let switched = "HTTP/1.1 101 Switching Protocols\r\n\r\n";
         assert_eq!(arrives(&activity, &[switched, BARE]).await, format!("{switched}{BARE}"));
     }
