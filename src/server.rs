@@ -184,7 +184,10 @@ async fn answer(
             call.to_upstream(prepared, not_found, otherwise.or_else(|| call.stand_ins())).await
         }
         Some(Decision::Peer(candidates)) => call.to_peers(candidates, prepared).await,
-        Some(Decision::Unavailable(_)) => Err(Error::Unavailable("no server that serves this resource can be reached")),
+        Some(Decision::Unavailable(unavailable)) => {
+            front.reroutes.refused(&unavailable);
+            Err(Error::Unavailable("no server that serves this resource can be reached"))
+        }
     }
     .map(Answer::Streamed)
 }
@@ -213,11 +216,13 @@ impl<'v> Call<'v> {
         };
         let ask = async {
             let answer = self.ask(conditional(head, etag.as_ref())).await?;
-            if matches!(answer.status(), StatusCode::OK | StatusCode::NOT_MODIFIED) {
-                return Ok(answer);
+            match answer.status() {
+                // A refusal in the form that the client accepts: what was asked just now accepts another.
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_ACCEPTABLE => {
+                    self.ask(head.clone()).await
+                }
+                _ => Ok(answer),
             }
-            // A refusal in the form that the client accepts: what was asked just now accepts another.
-            self.ask(head.clone()).await
         };
         match self.front.authorizer.reader(self.caller, head, ask).await? {
             Verdict::Allowed(reader) => Ok(Answer::Made(discovery::serve(&reader, rendered, pretty, &head.headers))),

@@ -16,7 +16,7 @@ use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
 use crate::forward::{self, Destination, Failure, Prepared, StreamedBody};
 use crate::metrics::Registry;
-use crate::routing::Candidates;
+use crate::routing::{Candidates, Unavailable};
 use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
 
 const REROUTED: &str = "apiserver_rerouted_request_total";
@@ -61,6 +61,14 @@ impl Reroutes {
         let counter = self.registry.counter(REROUTED, &labels("code", &text, gvr));
         counter.increment(1);
         series.insert((gvr.clone(), code), counter);
+    }
+
+    /// Counts and reports a request for which no peer that serves it is known to be reachable.
+    pub(super) fn refused(&self, unavailable: &Unavailable<'_>) {
+        let Unavailable { key, why } = unavailable;
+        tracing::info!(target: MIXED_VERSION_PROXY, group = key.group_version.group, version = key.group_version.version,
+            resource = key.resource, %why, code = UNREACHABLE, "no peer that serves it can be reached");
+        self.count(key, UNREACHABLE);
     }
 
     fn unreachable(&self, peer: &Peer, gvr: &GroupVersionResource, cause: &dyn std::error::Error) {
@@ -110,6 +118,9 @@ impl Call<'_> {
                     prepared = *unsent;
                 }
                 Err(Failure::Interrupted(cause)) => {
+                    tracing::warn!(target: MIXED_VERSION_PROXY, group = key.group_version.group,
+                        version = key.group_version.version, resource = key.resource, peer = peer.hostname,
+                        cause = %Chain(&cause), "rerouted request got no answer");
                     reroutes.count(key, UNREACHABLE);
                     return Err(Error::Interrupted(cause, repeatable));
                 }
