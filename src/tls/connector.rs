@@ -24,9 +24,13 @@ use crate::settings::KeyPairFiles;
 const DIAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for the TLS handshake: longer, because a busy server has accepted the connection and only lacks CPU time.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Idle time before probes, and time between them: as client-go, so that a vanished node ends a quiet watch.
+/// Idle time before probes: as client-go, so that a vanished node ends a quiet watch.
 /// Source: <https://github.com/kubernetes/client-go/blob/v0.36.3/transport/cache.go> (`KeepAlive`)
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// Time between probes, and how many of them: a client cannot see that the node behind its watch is gone, so the front
+/// has to, 15 s after the first probe.
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
+const PROBES: u32 = 3;
 
 /// Connects to servers of one role with the newest good configuration.
 #[derive(Debug)]
@@ -104,7 +108,7 @@ async fn within<T>(limit: Duration, address: SocketAddr, step: impl Future<Outpu
 
 fn tuned(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
-    let keep_alive = TcpKeepalive::new().with_time(KEEP_ALIVE).with_interval(KEEP_ALIVE);
+    let keep_alive = TcpKeepalive::new().with_time(KEEP_ALIVE).with_interval(PROBE_INTERVAL).with_retries(PROBES);
     SockRef::from(&stream).set_tcp_keepalive(&keep_alive)?;
     Ok(stream)
 }
