@@ -39,7 +39,8 @@
 //! * Only `authn` makes a `Caller`, only `authz` makes a `Reader`; nothing is answered or forwarded without one.
 //! * Identity headers are removed, then set, in one function (`forward::headers`).
 //! * A request marked by a front proxy is served by the local server or refused; it is never forwarded to a peer.
-//! * Nothing is sent twice unless it was provably not sent at all.
+//! * Nothing is sent twice unless it was provably not sent at all; but for a GET or HEAD without a body, once, when the
+//!   server has closed a used connection meanwhile.
 //! * peerfront never answers 404 by itself. Not yet known is 503 with Retry-After.
 //! * `server` and `peers` do not know each other.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
