@@ -6,15 +6,19 @@
 //! Sources: <https://github.com/kubernetes/apimachinery/blob/v0.36.3/pkg/apis/meta/v1/types.go> (types),
 //! <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/installer.go> (`ConvertGroupVersionIntoToDiscovery`)
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod model;
 
-use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::model::{
     ApiGroupDiscovery, ApiGroupDiscoveryList, ApiResourceDiscovery, ApiSubresourceDiscovery, ApiVersionDiscovery,
-    Freshness, GroupMetadata, GroupVersionKind, SCOPE_CLUSTER, SCOPE_NAMESPACED, Unknown, null_is_default,
+    Freshness, GroupMetadata, GroupVersionKind, SCOPE_CLUSTER, SCOPE_NAMESPACED, Unknown,
 };
 use crate::apimachinery::gvr::GroupVersion;
+pub use model::{
+    ApiGroup, ApiGroupList, ApiResource, ApiResourceList, ApiVersions, GroupVersionForDiscovery, LegacyDocuments,
+    ServerAddressByClientCidr,
+};
 
 /// What `/api` or `/apis` of the legacy form lists.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -128,37 +132,6 @@ fn is_path_segment(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_plain) && name.bytes().any(|byte| byte != b'.')
 }
 
-/// `APIVersions`: what `/api` answers.
-#[derive(Deserialize)]
-pub(super) struct ApiVersions {
-    #[serde(default, deserialize_with = "null_is_default")]
-    versions: Vec<String>,
-}
-
-/// `APIGroupList`: what `/apis` answers.
-#[derive(Deserialize)]
-pub(super) struct ApiGroupList {
-    #[serde(default, deserialize_with = "null_is_default")]
-    groups: Vec<ApiGroup>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ApiGroup {
-    #[serde(default, deserialize_with = "null_is_default")]
-    name: String,
-    #[serde(default, deserialize_with = "null_is_default")]
-    versions: Vec<GroupVersionForDiscovery>,
-    #[serde(default, deserialize_with = "null_is_default")]
-    preferred_version: GroupVersionForDiscovery,
-}
-
-#[derive(Default, Deserialize)]
-struct GroupVersionForDiscovery {
-    #[serde(default, deserialize_with = "null_is_default")]
-    version: String,
-}
-
 impl From<ApiVersions> for RootDocument {
     fn from(document: ApiVersions) -> Self {
         Self { groups: vec![(String::new(), document.versions)] }
@@ -181,41 +154,6 @@ impl ApiGroup {
         }
         versions
     }
-}
-
-/// `APIResourceList`: what `/api/<version>` and `/apis/<group>/<version>` answer.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ApiResourceList {
-    #[serde(default, deserialize_with = "null_is_default")]
-    pub(super) group_version: String,
-    #[serde(default, deserialize_with = "null_is_default")]
-    resources: Vec<ApiResource>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ApiResource {
-    #[serde(default, deserialize_with = "null_is_default")]
-    name: String,
-    #[serde(default, deserialize_with = "null_is_default")]
-    singular_name: String,
-    #[serde(default, deserialize_with = "null_is_default")]
-    namespaced: bool,
-    #[serde(default, deserialize_with = "null_is_default")]
-    group: String,
-    #[serde(default, deserialize_with = "null_is_default")]
-    version: String,
-    #[serde(default, deserialize_with = "null_is_default")]
-    kind: String,
-    #[serde(default)]
-    verbs: Option<Vec<String>>,
-    #[serde(default, deserialize_with = "null_is_default")]
-    short_names: Vec<String>,
-    #[serde(default, deserialize_with = "null_is_default")]
-    categories: Vec<String>,
-    #[serde(flatten)]
-    unknown: Unknown,
 }
 
 impl From<ApiResourceList> for Vec<ApiResourceDiscovery> {
@@ -264,7 +202,7 @@ impl ApiResource {
             short_names: self.short_names,
             categories: self.categories,
             subresources: Vec::new(),
-            unknown: carried(self.unknown),
+            unknown: self.unknown,
         }
     }
 
@@ -275,19 +213,13 @@ impl ApiResource {
             response_kind,
             accepted_types: Vec::new(),
             verbs: self.verbs,
-            unknown: carried(self.unknown),
+            unknown: self.unknown,
         }
     }
 }
 
 fn scope(namespaced: bool) -> String {
     if namespaced { SCOPE_NAMESPACED.to_owned() } else { SCOPE_CLUSTER.to_owned() }
-}
-
-/// Fields of the legacy form that the aggregated form carries on: all but the one that it has no place for.
-fn carried(mut unknown: Unknown) -> Unknown {
-    unknown.remove("storageVersionHash");
-    unknown
 }
 
 #[cfg(test)]
