@@ -1,7 +1,8 @@
 //! Which servers exist, what they serve and whether they answer: the control loops, and the only writers of the view.
 //!
 //! One loop per server reads its documents ([`poll`], [`fetch`], [`local`]), two watches at the local server tell which
-//! group versions belong to it alone ([`exclusions`]), the data path reports failed connects. All of it flows into one
+//! group versions belong to it alone ([`exclusions`]), one task reads OpenAPI documents ([`openapi`]), the data path
+//! reports failed connects. All of it flows into one
 //! task ([`sync`]), which keeps what is known ([`cluster`], [`health`]), builds a whole view of it and publishes that if
 //! anything is new. A server that fails keeps its last documents; nothing a server does holds up the others.
 //!
@@ -28,6 +29,7 @@ mod fetch;
 mod health;
 mod local;
 mod metrics;
+mod openapi;
 mod poll;
 mod readiness;
 mod sync;

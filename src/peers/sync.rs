@@ -15,12 +15,14 @@ use super::exclusions::{self, Excluded};
 use super::fetch::{Limits, ServerReader};
 use super::local::LocalReader;
 use super::metrics::{Metrics, ServerMetrics};
+use super::openapi;
 use super::poll::{self, Report, Source};
 use super::{Peering, Setup};
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
 use crate::drain;
-use crate::view::{self, ViewReader, ViewWriter};
+use crate::openapi::OpenApi;
+use crate::view::{self, Discovery, ViewReader, ViewWriter};
 
 /// Reports that may wait for the publisher. It takes all that wait before it builds once, so the number only has to
 /// cover a burst; a full channel makes loops wait, nothing else.
@@ -36,6 +38,8 @@ pub struct Controller {
     loops: BTreeMap<ServerId, Loop>,
     tasks: JoinSet<()>,
     view: ViewWriter,
+    /// Tells the loop of OpenAPI documents of the cluster, and takes what comes of it.
+    openapi: (watch::Sender<openapi::Inputs>, watch::Receiver<openapi::Published>),
 }
 
 /// The loop of one server.
@@ -58,6 +62,9 @@ impl Controller {
             cluster.add(&peer, now);
         }
         let mut builder = Builder::new(setup.peering.off_reason());
+        let awaited = if cluster.peers.is_empty() { OpenApi::LeftToUpstream } else { OpenApi::Awaited };
+        let published = openapi::Published { state: awaited, missing: String::new() };
+        builder.set_openapi(published.clone());
         let (view, reader) = view::channel(builder.build(&cluster, now));
         let controller = Self {
             identity: client::identity(&setup.identity_headers),
@@ -67,6 +74,7 @@ impl Controller {
             loops: BTreeMap::new(),
             tasks: JoinSet::new(),
             view,
+            openapi: (watch::Sender::new(openapi::Inputs::default()), watch::Sender::new(published).subscribe()),
             setup,
         };
         (controller, reader)
@@ -82,6 +90,7 @@ impl Controller {
             let refused = self.setup.intervals.refused;
             self.tasks.spawn(exclusions::run(self.local_kube_client(), refused, excluded));
         }
+        self.start_openapi();
         loop {
             self.publish();
             let wake = self.cluster.next_wake(Instant::now());
@@ -91,6 +100,10 @@ impl Controller {
                 Ok(()) = exclusions.changed() => {
                     let excluded = exclusions.borrow_and_update().clone();
                     self.cluster.exclude(excluded, Instant::now());
+                }
+                Ok(()) = self.openapi.1.changed() => {
+                    self.builder.set_openapi(self.openapi.1.borrow_and_update().clone());
+                    self.cluster.make_due();
                 }
                 Ok(()) = self.setup.peers.changed() => self.reconcile_peers(&reports),
                 () = sleep_until_some(wake) => self.cluster.wake(Instant::now()),
@@ -117,6 +130,8 @@ impl Controller {
                 known.metrics.set_available(state.available);
             }
         }
+        let is_started = !matches!(view.discovery, Discovery::Awaited);
+        self.openapi.0.send_replace(openapi::Inputs::of(&self.cluster, is_started));
         self.view.publish(view);
     }
 
@@ -149,6 +164,21 @@ impl Controller {
         let source = LocalReader::new(ServerReader::new(client, Limits::default()));
         let metrics = self.metrics.local(&self.setup.hostname);
         self.start(self.cluster.local.id.clone(), None, source, metrics, reports);
+    }
+
+    /// OpenAPI is read by a task of its own, so that it never delays what is read here.
+    fn start_openapi(&mut self) {
+        let Peering::On(peers) = &self.setup.peering else { return };
+        let setup = openapi::Setup {
+            upstream: (self.setup.upstream_address, Arc::clone(&self.setup.upstream)),
+            peers: Arc::clone(peers),
+            identity: Arc::clone(&self.identity),
+            every: self.setup.intervals.peer,
+            limits: openapi::Limits::default(),
+        };
+        let published = watch::Sender::new(self.openapi.1.borrow().clone());
+        self.openapi.1 = published.subscribe();
+        self.tasks.spawn(openapi::run(setup, self.openapi.0.subscribe(), published));
     }
 
     /// Makes the loops fit the list of peers.

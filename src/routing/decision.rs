@@ -17,6 +17,8 @@ use crate::request_info::RequestInfo;
 pub enum Decision<'v> {
     /// peerfront itself, with a merged document.
     Discovery(Document),
+    /// peerfront itself or the local server, as it stands with the OpenAPI document.
+    OpenApi,
     /// The local server.
     Upstream {
         /// Why it, and not a peer.
@@ -164,12 +166,19 @@ fn non_resource<'v>(info: &RequestInfo<'_>, hop: Hop, table: &RoutingTable) -> D
     match info.path.as_ref() {
         "/api" if hop == Hop::First && info.method == Method::GET => return Decision::Discovery(Document::Api),
         "/apis" if hop == Hop::First && info.method == Method::GET => return Decision::Discovery(Document::Apis),
+        path if hop == Hop::First && is_open_api(path) && matches!(*info.method, Method::GET | Method::HEAD) => {
+            return Decision::OpenApi;
+        }
         _ => {}
     }
     let may_be_served = table.incomplete()
         && group_of(&info.path).is_some_and(|(group, version)| table.exclusion_of(group, version).is_none());
     let not_found = if may_be_served { NotFound::Unavailable } else { NotFound::Pass };
     Decision::Upstream { why: Local::NonResource, not_found, otherwise: None }
+}
+
+fn is_open_api(path: &str) -> bool {
+    matches!(path, "/openapi/v2" | "/openapi/v3") || path.starts_with("/openapi/v3/")
 }
 
 /// Group and version of `/apis/<group>` and `/apis/<group>/<version>`.
@@ -308,6 +317,7 @@ impl fmt::Display for Decision<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Discovery(_) => f.write_str("answered here with the merged document"),
+            Self::OpenApi => f.write_str("answered here, or left to the local server where all servers agree"),
             Self::Upstream { why, .. } => write!(f, "local server: {why}"),
             Self::Peer(candidates) => write!(f, "peer: {}", candidates.why),
             Self::Unavailable(unavailable) => write!(f, "nobody: {unavailable}"),

@@ -70,6 +70,7 @@ fn answer(request: &Request<Incoming>, state: &State) -> Reply {
     match request.uri().path() {
         "/api" => reply(StatusCode::OK, V2, list(&["/v1=pods"])),
         "/apis" => reply(StatusCode::OK, V2, list(&state.apis)),
+        "/openapi/v3" => json(json!({"paths": {}})),
         "/readyz" => reply(StatusCode::OK, "text/plain", "ok"),
         "/version" => json(json!({"major": "1", "minor": "35", "gitVersion": "v1.35.4"})),
         _ if is_watch => endless("application/json", Bytes::new(), Duration::from_secs(1)),
