@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::LOG;
 use super::fetch::{Document, Fetched, Wanted};
 use super::read::{Report, Version};
-use super::{LOG, Published};
 use crate::apimachinery::gvr::GroupVersion;
 use crate::apimachinery::server_id::ServerId;
 use crate::openapi::index::{Location, group_version};
 use crate::openapi::plan::{Planned, Published as PublishedIndex};
-use crate::openapi::{Documents, Entry, Held, Index, OpenApi, plan};
+use crate::openapi::{Held, Index, plan};
 use crate::routing::Exclusions;
 
 pub(super) use self::merging::{Merging, Outcome};
+use self::merging::{V2Merging, V2Sources};
+use self::progress::{GIVEN_UP_AFTER, Progress};
+use self::publish::Last;
 
 mod merging;
-
-/// Failures after which nobody waits any more: an answer without the document is better than none. It is asked for
-/// again all the same.
-const GIVEN_UP_AFTER: u32 = 3;
-
-/// Longest pause before something that failed is asked for again.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+mod progress;
+mod publish;
+#[cfg(test)]
+mod tests;
 
 /// `/openapi/v2` is asked for no sooner after it was read: a server makes its megabytes anew after each change of a CRD.
 const V2_PAUSE: Duration = Duration::from_secs(10);
@@ -44,23 +44,14 @@ pub(super) struct Known {
     documents: BTreeMap<Location, Progress>,
     /// What was made for a key, and of which documents.
     merged: BTreeMap<String, (Vec<Location>, Arc<Held>)>,
+    /// The same of `/openapi/v2`.
     v2: Option<(V2Sources, Arc<Held>)>,
     /// Whether the plan has to be made anew.
     is_dirty: bool,
     /// Set once everything was known at a time. Later changes replace document by document.
     is_complete: bool,
+    /// What was published last.
     last: Option<Last>,
-}
-
-/// Of which documents `/openapi/v2` is made, the newest server's first, each with whether it is the local server's.
-type V2Sources = (Vec<(String, bool)>, BTreeSet<GroupVersion>);
-
-/// What was published last.
-struct Last {
-    entries: BTreeMap<String, Entry>,
-    kind: std::mem::Discriminant<OpenApi>,
-    v2: Option<String>,
-    missing: String,
 }
 
 #[derive(Default)]
@@ -75,32 +66,6 @@ struct Server {
     v2: Progress,
     /// Whether `v2` is older than the index.
     is_v2_due: bool,
-}
-
-/// How it stands with something that is fetched.
-#[derive(Default)]
-struct Progress {
-    held: Option<Arc<Held>>,
-    is_under_way: bool,
-    failures: u32,
-    not_before: Option<Instant>,
-}
-
-impl Progress {
-    fn may_start(&self, now: Instant) -> bool {
-        !self.is_under_way && self.not_before.is_none_or(|time| now >= time)
-    }
-
-    /// Whether nobody waits for it any more.
-    fn is_settled(&self) -> bool {
-        self.held.is_some() || self.failures >= GIVEN_UP_AFTER
-    }
-
-    fn failed(&mut self, now: Instant) {
-        let pause = Duration::from_secs(1 << self.failures.min(6)).min(LONGEST_PAUSE);
-        self.failures = self.failures.saturating_add(1);
-        self.not_before = Some(now + pause);
-    }
 }
 
 impl Known {
@@ -167,6 +132,12 @@ impl Known {
         }
         self.documents.retain(|location, _| wanted.contains(location));
         self.merged.retain(|key, _| matches!(self.plan.get(key), Some(Planned::Merged(_))));
+        if !self.differs() {
+            self.v2 = None;
+            for server in self.servers.values_mut() {
+                (server.v2, server.is_v2_due) = (Progress::default(), true);
+            }
+        }
     }
 
     /// Servers from the newest to the oldest.
@@ -244,7 +215,9 @@ impl Known {
                 progress.failed(now);
             }
             Err(error) => {
-                tracing::warn!(target: LOG, server = name, ?document, error, "cannot read an OpenAPI document");
+                if progress.failures == 0 {
+                    tracing::warn!(target: LOG, server = name, ?document, error, "cannot read an OpenAPI document");
+                }
                 progress.failed(now);
             }
         }
@@ -262,7 +235,7 @@ impl Known {
 
     /// What can be merged now and is not yet.
     pub(super) fn next_merging(&self) -> Option<Merging> {
-        let mut merging = Merging { keys: Vec::new(), v2: None, left: self.left.clone() };
+        let mut merging = Merging { keys: Vec::new(), v2: None };
         for (key, planned) in &self.plan {
             let Planned::Merged(locations) = planned else { continue };
             let Some(sources) = self.settled(locations).filter(|sources| !sources.is_empty()) else { continue };
@@ -272,9 +245,8 @@ impl Known {
                 merging.keys.push((key.clone(), made_of, held));
             }
         }
-        merging.v2 = self
-            .v2_sources()
-            .filter(|(sources, held)| !held.is_empty() && self.v2.as_ref().is_none_or(|(of, _)| of != sources));
+        let is_new = |v2: &V2Merging| self.v2.as_ref().is_none_or(|(of, _)| *of != v2.made_of);
+        merging.v2 = self.v2_merging().filter(|v2| !v2.held.is_empty() && is_new(v2));
         (!merging.keys.is_empty() || merging.v2.is_some()).then_some(merging)
     }
 
@@ -287,24 +259,16 @@ impl Known {
     }
 
     /// Of what `/openapi/v2` is to be made; `None` while anything is awaited or all servers agree.
-    fn v2_sources(&self) -> Option<(V2Sources, Vec<(Arc<Held>, bool)>)> {
-        if !self.differs() {
-            return None;
-        }
+    fn v2_merging(&self) -> Option<V2Merging> {
         let servers: Vec<&Server> =
             self.newest_first().map(|(_, server)| server).filter(|server| server.index.is_some()).collect();
-        if !servers.iter().all(|server| server.v2.is_settled()) {
+        if !self.differs() || !servers.iter().all(|server| server.v2.is_settled()) {
             return None;
         }
-        let mut sources = Vec::new();
-        let mut held = Vec::new();
-        for server in servers {
-            if let Some(document) = &server.v2.held {
-                sources.push((document.hash.clone(), server.is_local));
-                held.push((Arc::clone(document), server.is_local));
-            }
-        }
-        Some(((sources, self.left.clone()), held))
+        let given = servers.into_iter().filter_map(|server| Some((server.v2.held.as_ref()?, server.is_local)));
+        let held: Vec<(Arc<Held>, bool)> = given.map(|(held, is_local)| (Arc::clone(held), is_local)).collect();
+        let documents = held.iter().map(|(held, is_local)| (held.hash.clone(), *is_local)).collect();
+        Some(V2Merging { made_of: V2Sources { documents, left: self.left.clone() }, held })
     }
 
     /// Takes what was merged.
@@ -317,107 +281,5 @@ impl Known {
         if let Some(v2) = outcome.v2 {
             self.v2 = Some(v2);
         }
-    }
-
-    /// What requests are to look into from now on; `None` if that is what they look into already.
-    pub(super) fn publish(&mut self, is_started: bool, is_overdue: bool) -> Option<Published> {
-        self.is_complete |= is_started && self.is_everything_known();
-        let entries = self.entries();
-        let state = match () {
-            () if self.servers.len() < 2 => OpenApi::LeftToUpstream,
-            () if !self.is_complete && is_overdue => OpenApi::LeftToUpstream,
-            () if !self.is_complete => OpenApi::Awaited,
-            () if !self.differs() => OpenApi::LeftToUpstream,
-            () => OpenApi::Merged(Arc::new(Documents::new(entries.clone(), self.v2_entry()))),
-        };
-        let missing = self.missing();
-        let last = Last {
-            entries,
-            kind: std::mem::discriminant(&state),
-            v2: self.v2.as_ref().map(|(_, held)| held.hash.clone()),
-            missing: missing.clone(),
-        };
-        if self.last.as_ref().is_some_and(|known| known.is_same(&last)) {
-            return None;
-        }
-        self.last = Some(last);
-        Some(Published { state, missing })
-    }
-
-    fn is_everything_known(&self) -> bool {
-        let is_settled =
-            |server: &Server| !server.is_heard || server.index.is_some() || server.failures >= GIVEN_UP_AFTER;
-        let is_made = |(key, planned): (&String, &Planned)| match planned {
-            Planned::Local(_) => true,
-            Planned::Merged(locations) => self.settled(locations).is_some_and(|sources| {
-                sources.is_empty()
-                    || self
-                        .merged
-                        .get(key)
-                        .is_some_and(|(of, _)| of.iter().eq(sources.iter().map(|(location, _)| *location)))
-            }),
-        };
-        self.servers.values().all(is_settled)
-            && self.plan.iter().all(is_made)
-            && (!self.differs() || self.v2.is_some() || self.v2_sources().is_some_and(|(_, held)| held.is_empty()))
-    }
-
-    /// What is known of each key. What is awaited anew stays as it was, and what has never been there is not listed
-    /// before it is.
-    fn entries(&self) -> BTreeMap<String, Entry> {
-        let entry = |(key, planned): (&String, &Planned)| {
-            let locations = match planned {
-                Planned::Local(location) => return Some((key.clone(), Entry::Local(location.clone()))),
-                Planned::Merged(locations) => locations,
-            };
-            let sources = self.settled(locations);
-            let before = || self.last.as_ref().and_then(|last| last.entries.get(key)).cloned();
-            let newest = locations.first()?;
-            let entry = match (sources, self.merged.get(key)) {
-                (Some(sources), None) if sources.is_empty() => {
-                    before().unwrap_or_else(|| Entry::Missing(newest.clone()))
-                }
-                (_, None) => before()?,
-                (_, Some((_, held))) => Entry::Held(newest.with_hash(&held.hash), Arc::clone(held)),
-            };
-            Some((key.clone(), entry))
-        };
-        self.plan.iter().filter_map(entry).collect()
-    }
-
-    fn v2_entry(&self) -> Entry {
-        let location = Location { url: "/openapi/v2".to_owned() };
-        match &self.v2 {
-            Some((_, held)) => Entry::Held(location, Arc::clone(held)),
-            None => Entry::Local(location),
-        }
-    }
-
-    /// Which servers' documents are missing, and why.
-    fn missing(&self) -> String {
-        let missing = self.servers.values().filter(|server| self.servers.len() > 1 && server.is_heard);
-        let reasons = missing.filter_map(|server| match (&server.error, &server.index) {
-            (Some(error), _) => Some(format!("{}: {error}", server.hostname)),
-            (None, None) => Some(format!("{}: not asked yet", server.hostname)),
-            (None, Some(_)) => None,
-        });
-        reasons.collect::<Vec<_>>().join("; ")
-    }
-}
-
-impl Last {
-    fn is_same(&self, other: &Self) -> bool {
-        let is_same_entry = |pair: (&Entry, &Entry)| match pair {
-            (Entry::Held(one, one_held), Entry::Held(other, other_held)) => {
-                one == other && Arc::ptr_eq(one_held, other_held)
-            }
-            (Entry::Local(one), Entry::Local(other)) | (Entry::Missing(one), Entry::Missing(other)) => one == other,
-            _ => false,
-        };
-        self.kind == other.kind
-            && self.v2 == other.v2
-            && self.missing == other.missing
-            && self.entries.keys().eq(other.entries.keys())
-            && self.entries.values().zip(other.entries.values()).all(is_same_entry)
     }
 }

@@ -7,7 +7,6 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use super::super::LOG;
-use super::V2Sources;
 use crate::apimachinery::gvr::GroupVersion;
 use crate::openapi::Held;
 use crate::openapi::index::Location;
@@ -17,9 +16,23 @@ use crate::openapi::merge::{Kind, Merged, Source, merge};
 pub(in crate::peers::openapi) struct Merging {
     /// Keys, each with the documents to merge, the newest server's first.
     pub(super) keys: Vec<(String, Vec<Location>, Vec<Arc<Held>>)>,
-    /// The same of `/openapi/v2`, with whether it is the local server's.
-    pub(super) v2: Option<(V2Sources, Vec<(Arc<Held>, bool)>)>,
-    /// What is left to the local server.
+    /// The same of `/openapi/v2`.
+    pub(super) v2: Option<V2Merging>,
+}
+
+/// What `/openapi/v2` is to be made of.
+pub(super) struct V2Merging {
+    pub(super) made_of: V2Sources,
+    /// The documents themselves, each with whether it is the local server's.
+    pub(super) held: Vec<(Arc<Held>, bool)>,
+}
+
+/// What `/openapi/v2` is made of, so that a change is seen.
+#[derive(PartialEq)]
+pub(super) struct V2Sources {
+    /// Hashes, the newest server's first, each with whether it is the local server's.
+    pub(super) documents: Vec<(String, bool)>,
+    /// What is taken from the local server alone.
     pub(super) left: BTreeSet<GroupVersion>,
 }
 
@@ -39,8 +52,8 @@ impl Merging {
                 outcome.keys.push((key, made_of, held));
             }
         }
-        if let Some((made_of, sources)) = self.v2 {
-            outcome.v2 = merge_held(Kind::V2, &sources, &self.left, now).map(|held| (made_of, held));
+        if let Some(V2Merging { made_of, held }) = self.v2 {
+            outcome.v2 = merge_held(Kind::V2, &held, &made_of.left, now).map(|held| (made_of, held));
         }
         outcome
     }
