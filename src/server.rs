@@ -178,16 +178,18 @@ async fn answer(
             Discovery::LeftToUpstream => {}
         }
     }
+    let mut is_listed = false;
     if let (Some(Decision::OpenApi), Some(info)) = (&decision, info) {
         match view.openapi.find(&info.path) {
             openapi::Found::Here(page) => return call.openapi(&page, &head).await,
             openapi::Found::Unavailable(why) => return Err(Error::Unavailable(why)),
-            openapi::Found::Upstream | openapi::Found::Unknown => {}
+            openapi::Found::Upstream => is_listed = true,
+            openapi::Found::Unknown => {}
         }
     }
     let prepared = front.forwarder.prepare(&caller, context.client, Request::from_parts(head, body))?;
     match decision {
-        Some(Decision::OpenApi) => call.to_publisher(prepared).await,
+        Some(Decision::OpenApi) => call.to_publisher(prepared, is_listed).await,
         None | Some(Decision::Discovery(_)) => call.to_upstream(prepared, NotFound::Pass, call.stand_ins()).await,
         Some(Decision::Upstream { not_found, otherwise, .. }) => {
             call.to_upstream(prepared, not_found, otherwise.or_else(|| call.stand_ins())).await
@@ -252,12 +254,12 @@ impl<'v> Call<'v> {
         }
     }
 
-    /// Sends a request for an OpenAPI document to the co-located server; that there is none is said only if no other
-    /// server may have it.
-    async fn to_publisher(&self, prepared: Prepared) -> Result<Response<StreamedBody>, Error> {
+    /// Sends a request for an OpenAPI document to the co-located server. That there is none is passed on only if the
+    /// index does not list it and no other server may have it.
+    async fn to_publisher(&self, prepared: Prepared, is_listed: bool) -> Result<Response<StreamedBody>, Error> {
         let response = self.to_upstream(prepared, NotFound::Pass, self.stand_ins()).await?;
-        if response.status() == StatusCode::NOT_FOUND && self.view.routes.incomplete() {
-            return Err(Error::Unavailable("it is not known yet which server publishes this document"));
+        if response.status() == StatusCode::NOT_FOUND && (is_listed || self.view.routes.incomplete()) {
+            return Err(Error::Unavailable("no server that publishes this document can be reached"));
         }
         Ok(response)
     }

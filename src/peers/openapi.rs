@@ -266,3 +266,6 @@ impl Loop {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::super::client::ServerClient;
 use super::super::fetch::{Condition, FetchError, Limits, get};
+use super::super::health::UNHEARD_LIMIT;
 use crate::apimachinery::server_id::ServerId;
 use crate::openapi::Index;
 use crate::openapi::steady::Steady;
@@ -39,7 +40,7 @@ pub(super) async fn run(
 ) {
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut reader = IndexReader { limits, last: Bytes::new(), known: None, steady: Steady::default() };
+    let mut reader = IndexReader::new(limits);
     loop {
         tokio::select! {
             _ = ticks.tick() => {}
@@ -51,6 +52,7 @@ pub(super) async fn run(
             Ok(Some(read)) => Ok(read),
             Err(error) => {
                 client.forget_connections();
+                reader.is_settled = false;
                 reader.last.clear();
                 Err(super::super::chain(&error))
             }
@@ -67,17 +69,53 @@ struct IndexReader {
     last: Bytes,
     known: Option<Index>,
     steady: Steady,
+    /// Whether the last read succeeded, so that the server has not been restarted unnoticed.
+    is_settled: bool,
+    /// Since when it has answered that it is not ready.
+    starting_since: Option<Instant>,
 }
 
 impl IndexReader {
+    fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            last: Bytes::new(),
+            known: None,
+            steady: Steady::default(),
+            is_settled: false,
+            starting_since: None,
+        }
+    }
+
+    /// A server that starts publishes less than it will: after a pause it is believed once it says that it is ready, or
+    /// has not become so for as long as discovery waits for it.
+    async fn check_started(&mut self, client: &ServerClient) -> Result<(), FetchError> {
+        match get(client, "/readyz", Condition::anything(), &self.limits).await {
+            Err(error) if error.is_of_server() => {
+                let since = *self.starting_since.get_or_insert_with(Instant::now);
+                if since.elapsed() < UNHEARD_LIMIT { Err(error) } else { Ok(()) }
+            }
+            // No such path, or no right to it: then only the index counts.
+            Ok(_) | Err(FetchError::Status { .. }) => {
+                self.starting_since = None;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reads the index, and the version of a server that has a new one; `None` if nothing has changed.
     async fn read(&mut self, client: &ServerClient) -> Result<Option<(Index, Version)>, FetchError> {
+        if !self.is_settled {
+            self.check_started(client).await?;
+        }
         let body = match get(client, INDEX, Condition::anything(), &self.limits).await {
             Ok(answer) => answer.map(|answer| answer.body).unwrap_or_default(),
             // It publishes none: OpenAPI v3 came with 1.23.
             Err(FetchError::Status { status: StatusCode::NOT_FOUND, .. }) => Bytes::from_static(br#"{"paths":{}}"#),
             Err(error) => return Err(error),
         };
+        self.is_settled = true;
         if body == self.last {
             return Ok(None);
         }
