@@ -68,8 +68,8 @@ pub struct LeaseSetup {
 pub(super) struct Found {
     /// Who may be sent requests, this front not among them.
     pub(super) peers: Vec<Arc<Peer>>,
-    /// What each front says of what its server serves.
-    pub(super) served: BTreeMap<ServerId, String>,
+    /// What each front says of itself and of what its server serves: news of either make its server worth a read.
+    pub(super) announced: BTreeMap<ServerId, String>,
     /// Those of the peers whose Lease has ended: they may not come back.
     pub(super) ended: BTreeSet<ServerId>,
     /// Whether all Leases have been listed once, or may not be: before, a peer may be missing.
