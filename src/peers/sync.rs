@@ -188,8 +188,8 @@ impl Controller {
         if self.found.is_complete {
             self.cluster.leases_known();
         }
-        for (id, hash) in &self.found.served {
-            if known.served.get(id) != Some(hash)
+        for (id, news) in &self.found.announced {
+            if known.announced.get(id) != Some(news)
                 && let Some(peer) = self.loops.get(id)
             {
                 peer.doubt.notify_one();

@@ -238,12 +238,15 @@ impl Known {
         }
         let mut peers: Vec<Arc<Peer>> = by_address.values().map(|entry| Arc::clone(&entry.peer)).collect();
         peers.sort_by(|one, other| one.id.cmp(&other.id));
-        let served =
-            by_address.values().filter_map(|entry| Some((entry.peer.id.clone(), entry.served.clone()?))).collect();
+        let announced = by_address.values().filter_map(|entry| {
+            let holder = entry.sign.holder.as_deref().unwrap_or_default();
+            Some((entry.peer.id.clone(), format!("{holder} {}", entry.served.as_deref()?)))
+        });
+        let announced = announced.collect();
         let is_complete = [Source::Front, Source::Plain].iter().all(|source| self.complete.contains(source));
         let ended = by_address.values().filter(|entry| entry.ended(clock).is_some());
         let ended = ended.map(|entry| entry.peer.id.clone()).collect();
-        Found { peers, served, ended, is_complete, problem: own.or_else(|| self.problems.values().next().cloned()) }
+        Found { peers, announced, ended, is_complete, problem: own.or_else(|| self.problems.values().next().cloned()) }
     }
 }
 

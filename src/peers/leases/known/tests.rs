@@ -86,8 +86,8 @@ fn fronts_and_plain_servers_are_found() {
     fixture.renew(Source::Plain, "node-b", B);
     fixture.renew(Source::Plain, "node-a", "10.0.0.1:6443");
     assert_eq!(fixture.peers(), ["node-b@10.0.0.2:6443", "plain:node-c@10.0.0.3:6443"]);
-    let served = fixture.known.found(None).served;
-    assert_eq!(served[&ServerId::from_hostname("node-b")], "1");
+    let announced = fixture.known.found(None).announced;
+    assert_eq!(announced[&ServerId::from_hostname("node-b")], "node-b 1");
 }
 
 #[test]
