@@ -3,6 +3,7 @@
 mod activity;
 mod body;
 mod connection;
+mod cutoff;
 mod error;
 mod head;
 mod listener;
@@ -31,7 +32,7 @@ use crate::routing::{self, Candidates, Decision, Document, NotFound};
 use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
 use crate::view::{ClusterView, Discovery, Documents, ViewReader};
 
-use body::Tracked;
+use body::{Ending, Tracked};
 use connection::Context;
 use error::{Error, Repeatable, Wording};
 pub use listener::{BindError, Listener, Workers};
@@ -112,7 +113,12 @@ async fn handle(front: &Front, context: &Arc<Context>, request: Request<Incoming
         info.as_ref().map_or(("", false), |info| (info.verb.as_ref(), info.is_long_running()));
     let in_flight = front.metrics.begin(verb, is_long_running);
     let open = context.activity.begin();
-    let answer = answer(front, context, info.as_ref(), request).await.unwrap_or_else(|error| {
+    let answer = answer(front, context, info.as_ref(), request);
+    let answer = match is_long_running {
+        true => before_cutoff(context, Repeatable::from(&method), answer).await,
+        false => answer.await,
+    };
+    let answer = answer.unwrap_or_else(|error| {
         tracing::debug!(client = %context.client, error = %Chain(&error), "answered with an error");
         Answer::Made(error.into_response(&wording))
     });
@@ -122,7 +128,8 @@ async fn handle(front: &Front, context: &Arc<Context>, request: Request<Incoming
     match answer {
         Answer::Streamed(response) => {
             in_flight.answered(response.status().as_u16());
-            stream(response, (in_flight, open), context)
+            let ending = is_long_running.then_some(if verb == "watch" { Ending::Whole } else { Ending::BrokenOff });
+            stream(response, (in_flight, open), context, ending)
         }
         Answer::Made(mut response) => {
             in_flight.answered(response.status().as_u16());
@@ -132,18 +139,36 @@ async fn handle(front: &Front, context: &Arc<Context>, request: Request<Incoming
     }
 }
 
+/// What comes of a long-running request, unless the front stops before.
+async fn before_cutoff(
+    context: &Context,
+    repeatable: Repeatable,
+    answer: impl Future<Output = Result<Answer, Error>>,
+) -> Result<Answer, Error> {
+    tokio::select! {
+        biased;
+        answer = answer => answer,
+        () = cutoff::reached(context.cutoff.clone()) => Err(Error::Stopping(repeatable)),
+    }
+}
+
 /// Passes an answer on as it comes; its request is in flight until the end of the body, or of the tunnel after a 101.
 fn stream(
     mut response: Response<StreamedBody>,
     (in_flight, open): (InFlight, activity::Open),
     context: &Arc<Context>,
+    ending: Option<Ending>,
 ) -> Response<Body> {
+    let cutoff = cutoff::reached(context.cutoff.clone());
     let Some(tunnel) = response.body_mut().take_tunnel() else {
-        return response.map(|body| Body::new(Tracked::new(body, in_flight, open)));
+        return response.map(|body| {
+            let body = Tracked::new(body, in_flight, open);
+            Body::new(if let Some(ending) = ending { body.until(cutoff, ending) } else { body })
+        });
     };
     let (context, in_flight) = (Arc::clone(context), in_flight.into_long_running());
     tokio::spawn(async move {
-        tunnel.run().await;
+        tunnel.run(cutoff).await;
         drop((in_flight, open, context));
     });
     response.map(|_| Body::empty())

@@ -5,12 +5,14 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
 
 use super::body::{RequestBody, StreamedBody};
 use super::headers::connection_options;
@@ -18,6 +20,9 @@ use super::pool::{Error, Pool, SendError};
 
 /// Protocols that kube-apiserver speaks after an upgrade; any other `Upgrade` is not one.
 const PROTOCOLS: [&str; 2] = ["websocket", "SPDY/3.1"];
+
+/// Time to tell both sides of a tunnel that it ends.
+const GOODBYE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A client's wish to switch protocols, taken out of its request.
 pub struct Upgrade {
@@ -96,13 +101,21 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Carries bytes both ways until both ways have ended; those read past either head belong to the stream.
-    pub async fn run(self) {
+    /// Carries bytes both ways until both ways have ended or `cutoff` is reached; those read past either head belong to
+    /// the stream.
+    pub async fn run(self, cutoff: impl Future<Output = ()>) {
+        let cutoff = std::pin::pin!(cutoff);
         let (Ok(client), Ok(server)) = tokio::join!(self.client, self.server) else {
             return; // One side left before the switch; the other is closed by dropping it.
         };
         let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-        // A tunnel has no answer to put an error into: whichever side failed, both are closed here.
-        let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+        tokio::select! {
+            // A tunnel has no answer to put an error into: whichever side failed, both are closed here.
+            _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+            () = cutoff => {
+                let goodbye = futures_util::future::join(client.shutdown(), server.shutdown());
+                let _ = tokio::time::timeout(GOODBYE_TIMEOUT, goodbye).await;
+            }
+        }
     }
 }

@@ -24,9 +24,6 @@ pub(super) struct Worded<S> {
     stream: S,
     activity: Arc<Activity>,
     is_tunnel: bool,
-    /// Requests that had begun when bytes last came while none was open: as long as there are no more, an answer is to
-    /// what began no request.
-    idle_at: Option<usize>,
     /// What is left to be written in place of a refusal.
     instead: Option<Bytes>,
 }
@@ -34,7 +31,7 @@ pub(super) struct Worded<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Worded<S> {
     /// `activity` tells of requests whose answers are never touched.
     pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
-        Self { stream, activity, is_tunnel: false, idle_at: None, instead: None }
+        Self { stream, activity, is_tunnel: false, instead: None }
     }
 
     /// Takes a write for what it is: a refusal, the begin of a tunnel, or neither.
@@ -44,7 +41,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Worded<S> {
         }
         // From here on what is written is neither hyper's nor a server's.
         self.is_tunnel = written.starts_with(b"HTTP/1.1 101 ");
-        if self.idle_at == Some(self.activity.begun()) {
+        // What is written while a head arrives is an answer to what began no request.
+        if self.activity.is_head_arriving() {
             self.instead = in_place_of(written);
         }
     }
@@ -92,7 +90,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Worded<S> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         if buffer.filled().len() > before {
-            self.idle_at = (!self.activity.is_busy()).then(|| self.activity.begun());
+            self.activity.bytes_came();
         }
         Poll::Ready(Ok(()))
     }
