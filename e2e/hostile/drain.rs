@@ -150,7 +150,8 @@ async fn process_told_to_stop_twice_stops_at_once() {
     .await;
     let file = |name: &str| place.plane.path(name).display().to_string();
     let mut process = tokio::process::Command::new(env!("CARGO_BIN_EXE_peerfront"))
-        .env_clear() // A variable of the tests is none that peerfront knows.
+        .env_clear()
+        .envs([("E2E_FULL", "1"), ("E2E_CACHE", "/nowhere")]) // The variables of the tests are none of peerfront's.
         .arg("serve")
         .args(["--bind-address=127.0.0.1", "--secure-port=0", "--admin-bind-address=127.0.0.1:0"])
         .args([format!("--tls-cert-file={}", file("apiserver.crt"))])
