@@ -7,12 +7,12 @@ mod cutoff;
 mod error;
 mod head;
 mod listener;
+mod loss;
 mod metrics;
 mod refusal;
 mod reroute;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -21,7 +21,6 @@ use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
-use crate::apimachinery::peer::Peer;
 use crate::apimachinery::status::Pretty;
 use crate::authn::{Authenticator, Caller, CallerKind};
 use crate::authz::{Authorizer, Verdict};
@@ -58,27 +57,7 @@ pub struct Front {
     pub http2_max_streams: u32,
 }
 
-/// How long a request that a peer has not answered is left with it after the peer was found unreachable: a front that
-/// stops still answers what it has begun.
-const LOST_AFTER: Duration = Duration::from_secs(10);
-
 impl Front {
-    /// Waits until a peer has been unreachable for so long that what was sent to it will not be answered: without this
-    /// a request on a connection to a node that vanished would wait until TCP gives up, for a quarter of an hour.
-    async fn lost(&self, peer: &Peer) {
-        let mut view = self.view.clone();
-        let is_gone = |view: &ClusterView| view.peers.iter().any(|state| state.peer.id == peer.id && !state.available);
-        loop {
-            if view.wait_for(is_gone).await.is_none() {
-                return std::future::pending().await; // The front ends; so will the request.
-            }
-            let returned = tokio::time::timeout(LOST_AFTER, view.wait_for(|view| !is_gone(view))).await;
-            if returned.is_err() {
-                return;
-            }
-        }
-    }
-
     /// Closes connections that have been idle for too long or lead to a peer that cannot be reached.
     fn prune(&self) {
         self.forwarder.prune();

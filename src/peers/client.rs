@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::header::USER_AGENT;
 use http::uri::{Authority, Scheme};
@@ -18,6 +19,7 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::client::Body;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
@@ -31,6 +33,15 @@ const HOST: &str = "kubernetes.default.svc";
 
 /// Any error of a request, for `source()` chains.
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Time for a connection, the TLS handshake included: less than for a document, so that a server to which no connection
+/// can be made is told from one that is slow.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Whether a request was not sent because no connection could be made.
+pub(super) fn is_of_connecting(error: &BoxError) -> bool {
+    error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
+}
 
 /// Names peerfront as the caller, with the first configured name of each identity header.
 pub(super) fn identity(names: &IdentityHeaderNames) -> Arc<[(HeaderName, HeaderValue)]> {
@@ -119,7 +130,11 @@ impl Service<Uri> for Dialer {
 
     fn call(&mut self, _: Uri) -> Self::Future {
         let Self { connector, address } = self.clone();
-        Box::pin(async move { Ok(Dialed(TokioIo::new(connector.connect(address).await?))) })
+        Box::pin(async move {
+            let elapsed = |_| ConnectError::Timeout { address, after: CONNECT_TIMEOUT };
+            let connected = timeout(CONNECT_TIMEOUT, connector.connect(address)).await.map_err(elapsed)?;
+            Ok(Dialed(TokioIo::new(connected?)))
+        })
     }
 }
 
