@@ -235,6 +235,37 @@ async fn token_in_a_websocket_subprotocol_passes_as_it_is() {
     }
 }
 
+/// kube-apiserver looks for a token in the subprotocols of whatever it takes for a request for a WebSocket, also where
+/// nothing can be switched.
+#[tokio::test]
+async fn token_in_a_subprotocol_counts_where_it_would_without_a_front() {
+    const TOKEN: &str = "base64url.bearer.authorization.k8s.io.dG9r, v5.channel.k8s.io";
+    let (mut fixture, _peer) = with_peer().await;
+    for (path, version, connection, counts) in [
+        ("/api/v1/pods", "1.1", "Upgrade", true),
+        ("/api/v1/pods", "1.1", "keep-alive, x-upgrade", true),
+        ("/api/v1/pods", "1.0", "Upgrade", true),
+        ("/apis", "1.1", "Upgrade", true),
+        ("/api/v1/pods", "1.1", "keep-alive", false),
+        ("/apis", "1.1", "keep-alive", false),
+    ] {
+        let mut raw = fixture.raw().await;
+        let accept = "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\n";
+        raw.write(format!(
+            "GET {path} HTTP/{version}\r\nHost: front\r\n{accept}Connection: {connection}\r\nUpgrade: WebSocket\r\n\
+             Sec-WebSocket-Protocol: {TOKEN}\r\n\r\n"
+        ))
+        .await;
+        assert_eq!(raw.answer().await.code(), 200);
+        let seen = fixture.stub.next().await;
+        assert_eq!(seen.all("sec-websocket-protocol"), [TOKEN]);
+        assert!(identity(&seen).is_empty() && !seen.certificate);
+        let expected: (&[&str], &[&str]) = if counts { (&["Upgrade"], &["WebSocket"]) } else { (&[], &[]) };
+        let found = (seen.all("connection"), seen.all("upgrade"));
+        assert_eq!((found.0.as_slice(), found.1.as_slice()), expected, "{path} {version} {connection}:\n{}", seen.head);
+    }
+}
+
 #[tokio::test]
 async fn credential_named_as_an_option_of_the_connection_still_counts() {
     let mut fixture = Fixture::start(ok).await;
