@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 
 use crate::apimachinery::peer::{Peer, PeerKind};
 use crate::authn::{self, Caller, CallerKind};
@@ -154,7 +153,7 @@ impl Forwarder {
         &self,
         caller: &Caller,
         client: SocketAddr,
-        mut request: Request<Incoming>,
+        mut request: Request<RequestBody>,
     ) -> Result<Prepared, authn::Error> {
         let upgrade = Upgrade::take(&mut request);
         let (mut head, body) = request.into_parts();
@@ -164,7 +163,7 @@ impl Forwarder {
         } else {
             headers::set_framing(&mut head.headers, &body);
         }
-        Ok(Prepared { request: Request::from_parts(head, RequestBody::from(body)), upgrade })
+        Ok(Prepared { request: Request::from_parts(head, body), upgrade })
     }
 
     /// A copy of a client's request head without its body, prepared like the request itself.

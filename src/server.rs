@@ -25,7 +25,7 @@ use crate::apimachinery::status::Pretty;
 use crate::authn::{Authenticator, Caller, CallerKind};
 use crate::authz::{Authorizer, Verdict};
 use crate::discovery::{self, Form, Profile};
-use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, StreamedBody};
+use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, RequestBody, StreamedBody};
 use crate::request_info::RequestInfo;
 use crate::routing::{self, Candidates, Decision, Document, NotFound};
 use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
@@ -161,6 +161,8 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Answer, Error> {
     let (head, body) = request.into_parts();
+    // Whoever answers, and however early: what the client still sends of it is read, so that it gets the answer.
+    let body = RequestBody::from(body);
     head::check(&head)?;
     let caller = front.authenticator.authenticate(&context.identity, &head)?;
     if *caller.kind() == CallerKind::Anonymous {

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use http::header::UPGRADE;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt;
@@ -35,7 +34,7 @@ pub struct Upgrade {
 impl Upgrade {
     /// Takes the upgrade out of a request that asks for one as kube-apiserver sees it: HTTP/1.1, `upgrade` somewhere in
     /// `Connection`, and a known protocol in the first `Upgrade`.
-    pub(super) fn take(request: &mut Request<Incoming>) -> Option<Self> {
+    pub(super) fn take(request: &mut Request<RequestBody>) -> Option<Self> {
         if request.version() != Version::HTTP_11 || !is_upgrade(request.headers()) {
             return None;
         }
