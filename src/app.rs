@@ -19,7 +19,7 @@ use crate::peers::{Controller, LeaseSetup, Trust};
 use crate::server::{Front, Listener, Metrics, Reroutes, Workers};
 use crate::settings::{LogFormat, Peering, Settings, StaticPeer, UpstreamSettings};
 use crate::telemetry::MIXED_VERSION_PROXY;
-use crate::tls::{Acceptor, Connector};
+use crate::tls::{ALPN_HTTP_1_1, ALPN_PEERFRONT, Acceptor, Connector};
 use crate::view::ViewReader;
 use crate::{admin, drain, peers, telemetry};
 
@@ -28,7 +28,10 @@ use crate::{admin, drain, peers, telemetry};
 const PEER_SERVER_NAME: &str = "kubernetes.default.svc";
 
 /// What is spoken with upstream and peers; `forward` says why.
-const PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
+const PROTOCOLS: &[&[u8]] = &[ALPN_HTTP_1_1];
+
+/// The same with peers, which tell by it whether they are fronts.
+const PEER_PROTOCOLS: &[&[u8]] = &[ALPN_PEERFRONT, ALPN_HTTP_1_1];
 
 /// Reports of failed connects that may wait; more are dropped, since one is as good as ten.
 const FAILED_CONNECTS: usize = 64;
@@ -164,17 +167,18 @@ pub async fn start(settings: &Settings, workers: usize) -> Result<Bound, BoxErro
 fn connectors(settings: &Settings) -> Result<Connectors, BoxError> {
     let UpstreamSettings { ca_file, server_name, .. } = &settings.upstream;
     let identity = Some(&settings.proxy_client);
-    let load = |ca: &Path, identity, name: &str| Connector::load(ca, identity, name, PROTOCOLS).map(Arc::new);
+    let load =
+        |ca: &Path, identity, name: &str, protocols| Connector::load(ca, identity, name, protocols).map(Arc::new);
     let (peer_identified, peer_plain) = match &settings.peering {
         Peering::Off(_) => (None, None),
         Peering::On(peering) => {
-            let identified = load(&peering.ca_file, identity, PEER_SERVER_NAME)?;
-            (Some(identified), Some(load(&peering.ca_file, None, PEER_SERVER_NAME)?))
+            let identified = load(&peering.ca_file, identity, PEER_SERVER_NAME, PEER_PROTOCOLS)?;
+            (Some(identified), Some(load(&peering.ca_file, None, PEER_SERVER_NAME, PROTOCOLS)?))
         }
     };
     Ok(Connectors {
-        upstream_identified: load(ca_file, identity, server_name)?,
-        upstream_plain: load(ca_file, None, server_name)?,
+        upstream_identified: load(ca_file, identity, server_name, PROTOCOLS)?,
+        upstream_plain: load(ca_file, None, server_name, PROTOCOLS)?,
         peer_identified,
         peer_plain,
     })

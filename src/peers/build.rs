@@ -181,6 +181,7 @@ fn peer_state(server: &Server) -> Option<PeerState> {
     Some(PeerState {
         peer: Arc::clone(server.peer.as_ref()?),
         available: standing.available,
+        unreachable: standing.unreachable,
         heard: standing.heard,
         lost: standing.lost,
         error: server.error.clone(),

@@ -18,7 +18,7 @@ use super::local::LocalReader;
 use super::metrics::{Metrics, ServerMetrics};
 use super::poll::{self, Report, Source};
 use super::{Peering, Setup};
-use crate::apimachinery::peer::Peer;
+use crate::apimachinery::peer::{Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
 use crate::drain;
 use crate::view::{self, ViewReader, ViewWriter};
@@ -227,7 +227,10 @@ impl Controller {
                 continue;
             }
             self.cluster.add(&peer, Instant::now());
-            let client = ServerClient::new(Arc::clone(&connector), peer.address, Arc::clone(&self.identity));
+            let mut client = ServerClient::new(Arc::clone(&connector), peer.address, Arc::clone(&self.identity));
+            if peer.kind == PeerKind::Front {
+                client = client.expecting_front(&peer.hostname);
+            }
             let source = ServerReader::new(client, Limits::default());
             let metrics = self.metrics.peer(&peer.hostname);
             self.start(peer.id.clone(), Some(peer), source, metrics, reports);

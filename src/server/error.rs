@@ -35,6 +35,9 @@ pub(super) enum Error {
     /// The connection was lost after the request had been sent.
     #[error("connection to the server was lost")]
     Interrupted(#[source] forward::Error, Repeatable),
+    /// The front stops, and a long-running request has not been answered yet.
+    #[error("stopping")]
+    Stopping(Repeatable),
 }
 
 /// Whether asking again can do harm.
@@ -68,6 +71,10 @@ impl Error {
                 "the connection to the server was lost after the request was sent: it may have been carried out",
                 NO_RETRY_AFTER,
             ),
+            Self::Stopping(Repeatable::Yes) => Status::service_unavailable("stopping", RETRY_AFTER_SECONDS),
+            Self::Stopping(Repeatable::No) => {
+                Status::service_unavailable("stopping: the request may have been carried out", NO_RETRY_AFTER)
+            }
         };
         status.into_response(&wording.headers, Pretty::of(&wording.uri, &wording.headers))
     }

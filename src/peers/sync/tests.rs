@@ -13,7 +13,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
-use crate::apimachinery::peer::PeerKind;
 use crate::discovery::ApiGroupDiscoveryList;
 use crate::metrics::Registry;
 use crate::peers::Intervals;
