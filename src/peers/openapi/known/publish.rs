@@ -24,7 +24,7 @@ impl Known {
         self.is_complete |= is_started && self.is_everything_known();
         let entries = self.entries();
         let state = match () {
-            () if self.servers.len() < 2 => OpenApi::LeftToUpstream,
+            () if self.servers.len() < 2 && is_started => OpenApi::LeftToUpstream,
             () if !self.is_complete && is_overdue => OpenApi::LeftToUpstream,
             () if !self.is_complete => OpenApi::Awaited,
             () if !self.differs() => OpenApi::LeftToUpstream,
