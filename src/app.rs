@@ -49,11 +49,13 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Stops accepting, lets open requests end within their deadline, then ends everything else.
+    /// Stops accepting, lets open requests end within their deadline, then ends everything else; what servers served
+    /// last is on disk then.
     pub async fn stop(self) {
         self.trigger.start();
         self.trigger.drained().await;
         self.finished.start();
+        self.finished.drained().await;
     }
 }
 
@@ -200,6 +202,7 @@ fn control_loops(
         peers,
         identity_headers: settings.authentication.identity_headers.clone(),
         failed_connects,
+        cache_dir: settings.cache_dir.clone(),
         intervals: peers::Intervals::default(),
         registry: Arc::clone(registry),
     });

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::LOG;
+use super::cache::Remembered;
 use super::changes::Changes;
+use super::details::Details;
 use super::exclusions::{Excluded, Problem};
 use super::fetch::{Document, Reading};
 use super::health::{Failure, Health};
 use super::poll::Report;
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
+use crate::discovery::legacy::LegacyDocuments;
 use crate::discovery::model::ApiVersionDiscovery;
 use crate::routing::{Exclusions, ServedResources};
 use crate::view::ServerVersion;
@@ -27,6 +30,8 @@ pub(super) struct Cluster {
     pub(super) exclusions: Exclusions,
     /// Why these are not, or not any more, read from the cluster.
     pub(super) exclusion_problem: Option<Problem>,
+    /// Why what is known cannot be kept for the next start, or was not found at this one.
+    pub(super) cache_problem: Option<String>,
     is_due: bool,
 }
 
@@ -41,7 +46,15 @@ pub(super) struct Server {
     pub(super) apis: Option<Document>,
     /// What the two list, in the words of routing.
     pub(super) served: Option<ServedResources>,
+    /// Its legacy documents. They follow the two lists: what is new in these is missing here for a moment.
+    pub(super) legacy: Arc<LegacyDocuments>,
     pub(super) version: Option<ServerVersion>,
+    /// Whether it still gives clients of v2beta1 what they ask for.
+    pub(super) gives_v2beta1: bool,
+    /// Whether its version has been asked for.
+    pub(super) is_detailed: bool,
+    /// Whether its lists are those of an earlier run, and nothing has been read in this one.
+    pub(super) is_remembered: bool,
     /// Why the last read failed.
     pub(super) error: Option<String>,
     /// When its documents were last known to be right.
@@ -63,7 +76,11 @@ impl Server {
             api: None,
             apis: None,
             served: None,
+            legacy: Arc::default(),
             version: None,
+            gives_v2beta1: false,
+            is_detailed: false,
+            is_remembered: false,
             error: None,
             confirmed: now,
         }
@@ -72,8 +89,9 @@ impl Server {
     /// Takes what a read came to and says whether anything is new.
     fn apply(&mut self, reading: Reading, began: Instant, now: Instant) -> bool {
         let before = self.health.standing();
-        let is_version_new = self.version != reading.version;
-        self.version = reading.version;
+        if reading.api.is_some() && reading.apis.is_some() {
+            self.is_remembered = false;
+        }
         let is_document_new = [
             self.take("/api", reading.api, |server| &mut server.api),
             self.take("/apis", reading.apis, |server| &mut server.apis),
@@ -88,7 +106,52 @@ impl Server {
             self.confirmed = began;
         }
         let is_error_new = self.take_error(reading.failure);
-        is_document_new || is_version_new || is_error_new || before != self.health.standing()
+        is_document_new || is_error_new || before != self.health.standing()
+    }
+
+    /// Takes what a server says beside its lists and says whether anything is new.
+    fn detail(&mut self, details: Details) -> bool {
+        let Details { version, gives_v2beta1, legacy } = details;
+        let is_same = self.version == version && self.gives_v2beta1 == gives_v2beta1 && self.legacy == legacy;
+        let is_new = !is_same || !self.is_detailed;
+        (self.version, self.gives_v2beta1, self.legacy, self.is_detailed) = (version, gives_v2beta1, legacy, true);
+        is_new
+    }
+
+    /// Takes what an earlier run knew of it.
+    fn restore(&mut self, remembered: Remembered) {
+        let document = |list| Document { list, etag: None };
+        self.api = remembered.api.map(document);
+        self.apis = remembered.apis.map(document);
+        self.served = self.documents_served();
+        self.legacy = remembered.legacy;
+        self.version = remembered.version;
+        self.gives_v2beta1 = remembered.gives_v2beta1;
+        self.is_remembered = true;
+    }
+
+    /// What the next run may need to know.
+    fn remember(&self) -> Option<Remembered> {
+        let list = |document: &Document| Arc::clone(&document.list);
+        self.served.as_ref()?;
+        Some(Remembered {
+            api: self.api.as_ref().map(list),
+            apis: self.apis.as_ref().map(list),
+            legacy: Arc::clone(&self.legacy),
+            version: self.version.clone(),
+            gives_v2beta1: self.gives_v2beta1,
+        })
+    }
+
+    /// Whether requests may be forwarded to it. What it served in an earlier run may be another server's by now.
+    pub(super) fn is_available(&self) -> bool {
+        self.health.standing().available && !self.is_remembered
+    }
+
+    /// Whether its documents are those of a server that does not answer any more: it has failed, or has not been heard
+    /// in all the time that it is waited for.
+    pub(super) fn is_lost(&self, now: Instant) -> bool {
+        self.health.standing().lost || (self.is_remembered && self.health.awaited_until(now).is_none())
     }
 
     fn take(
@@ -159,7 +222,14 @@ fn add_version(served: &mut ServedResources, group: &str, listed: &ApiVersionDis
 impl Cluster {
     /// A cluster of which only the local server's name is known.
     pub(super) fn new(local: Server) -> Self {
-        Self { local, peers: BTreeMap::new(), exclusions: Exclusions::default(), exclusion_problem: None, is_due: true }
+        Self {
+            local,
+            peers: BTreeMap::new(),
+            exclusions: Exclusions::default(),
+            exclusion_problem: None,
+            cache_problem: None,
+            is_due: true,
+        }
     }
 
     /// Takes a report. One of a server that has left is dropped.
@@ -168,6 +238,29 @@ impl Cluster {
         let is_new = server.apply(report.reading, report.began, now);
         self.is_due |= is_new;
         self.server_mut(&report.server).map(|server| &*server)
+    }
+
+    /// Takes what a server says beside its lists. One that has left is dropped.
+    pub(super) fn detail(&mut self, id: &ServerId, details: Details) {
+        self.is_due |= self.server_mut(id).is_some_and(|server| server.detail(details));
+    }
+
+    /// Takes what an earlier run knew of a server, unless this one knows more.
+    pub(super) fn restore(&mut self, id: &ServerId, remembered: Remembered) {
+        let Some(server) = self.server_mut(id).filter(|server| server.served.is_none()) else { return };
+        server.restore(remembered);
+        self.is_due = true;
+    }
+
+    /// What the next run may need to know.
+    pub(super) fn remember(&self) -> BTreeMap<ServerId, Remembered> {
+        self.servers().filter_map(|server| Some((server.id.clone(), server.remember()?))).collect()
+    }
+
+    /// Takes what the cache directory is like.
+    pub(super) fn cache(&mut self, problem: Option<String>) {
+        self.is_due |= self.cache_problem != problem;
+        self.cache_problem = problem;
     }
 
     /// Takes a failed connect of the data path and says whether it is news of a server that is known.
@@ -239,9 +332,10 @@ impl Cluster {
     }
 
     /// Whether a peer may still be going to say what it serves. Until it has, nothing is known to be missing, so no
-    /// merged document is given out: clients delete what a document does not list.
+    /// merged document is given out: clients delete what a document does not list. One of which an earlier run knew
+    /// what it serves is not waited for: that is listed.
     pub(super) fn awaits_peers(&self, now: Instant) -> bool {
-        self.peers.values().any(|server| server.health.awaited_until(now).is_some())
+        self.peers.values().any(|server| !server.is_remembered && server.health.awaited_until(now).is_some())
     }
 
     /// When time alone changes something: a server that was waited for is given up, an exclusion ends.
