@@ -32,19 +32,22 @@ impl Builder {
 
     /// The view of the cluster as it is known at `now`.
     pub(super) fn build(&mut self, cluster: &Cluster, now: Instant) -> ClusterView {
-        self.is_started |= cluster.local.health.standing().heard && !cluster.awaits_peers(now);
+        // A local server that does not come back after this front's restart is listed as before it, as a lost one.
+        let is_local_known =
+            cluster.local.health.standing().heard || (cluster.local.is_remembered && cluster.local.is_lost(now));
+        self.is_started |= is_local_known && !cluster.awaits_peers(now);
         ClusterView {
             routes: routes(cluster, now),
-            discovery: self.discovery(cluster),
+            discovery: self.discovery(cluster, now),
             local: local_state(&cluster.local),
-            peers: cluster.peers.values().filter_map(peer_state).collect(),
+            peers: cluster.peers.values().filter_map(|server| peer_state(server, now)).collect(),
             readiness: conditions(cluster, self.peering_off.as_deref(), now),
         }
     }
 }
 
 impl Builder {
-    fn discovery(&mut self, cluster: &Cluster) -> Discovery {
+    fn discovery(&mut self, cluster: &Cluster, now: Instant) -> Discovery {
         if self.peering_off.is_some() {
             return Discovery::LeftToUpstream;
         }
@@ -52,8 +55,8 @@ impl Builder {
             return Discovery::Awaited;
         }
         Discovery::Merged(Documents {
-            api: self.api.update(cluster, |server| server.api.as_ref()),
-            apis: self.apis.update(cluster, |server| server.apis.as_ref()),
+            api: self.api.update(cluster, now, |server| server.api.as_ref()),
+            apis: self.apis.update(cluster, now, |server| server.apis.as_ref()),
         })
     }
 }
@@ -66,9 +69,8 @@ struct Merged {
 }
 
 impl Merged {
-    fn update(&mut self, cluster: &Cluster, document: fn(&Server) -> Option<&Document>) -> Arc<Rendered> {
-        let (lost, live): (Vec<&Server>, Vec<&Server>) =
-            cluster.servers().partition(|server| server.health.standing().lost);
+    fn update(&mut self, cluster: &Cluster, now: Instant, document: fn(&Server) -> Option<&Document>) -> Arc<Rendered> {
+        let (lost, live): (Vec<&Server>, Vec<&Server>) = cluster.servers().partition(|server| server.is_lost(now));
         let local = document(&cluster.local);
         let listed = |servers: Vec<&Server>| -> Lists {
             let lists = servers.into_iter().filter_map(|server| Some((server, document(server)?)));
@@ -150,15 +152,17 @@ fn routes(cluster: &Cluster, now: Instant) -> RoutingTable {
         .filter_map(|server| {
             Some(PeerRoutes {
                 peer: Arc::clone(server.peer.as_ref()?),
-                available: server.health.standing().available,
+                available: server.is_available(),
                 heard: cluster.awaited_until(server, now).is_none(),
                 serves: server.served.as_ref(),
             })
         })
         .collect();
     let standing = cluster.local.health.standing();
-    // Half of what it serves would send the other half to peers.
-    let serves = cluster.local.served.as_ref().filter(|_| standing.heard);
+    // Half of what it serves would send the other half to peers. What it served in an earlier run counts only while it
+    // is not there to be asked.
+    let is_last_known = cluster.local.is_remembered && !standing.available;
+    let serves = cluster.local.served.as_ref().filter(|_| standing.heard || is_last_known);
     let local = LocalServer { serves, reachable: standing.available };
     RoutingTable::build(local, &peers, &cluster.exclusions)
 }
@@ -176,14 +180,14 @@ fn local_state(server: &Server) -> LocalState {
     }
 }
 
-fn peer_state(server: &Server) -> Option<PeerState> {
+fn peer_state(server: &Server, now: Instant) -> Option<PeerState> {
     let standing = server.health.standing();
     Some(PeerState {
         peer: Arc::clone(server.peer.as_ref()?),
-        available: standing.available,
+        available: server.is_available(),
         unreachable: standing.unreachable,
         heard: standing.heard,
-        lost: standing.lost,
+        lost: server.is_lost(now),
         error: server.error.clone(),
     })
 }
