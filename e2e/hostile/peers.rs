@@ -68,7 +68,7 @@ async fn two_wrong_beliefs_make_one_hop_and_a_503() {
 #[tokio::test]
 async fn request_to_a_peer_that_vanished_does_not_wait_for_ever() {
     let place = Place::new();
-    let mut peer = Stub::start(&place.plane, SERVED, |exchange| Box::pin(exchange.ok("", "{}"))).await;
+    let mut peer = Stub::start_front(&place.plane, SERVED, |exchange| Box::pin(exchange.ok("", "{}"))).await;
     let stub = Stub::start(&place.plane, &[], not_found).await;
     let mut settings = place.settings(stub.address);
     settings.peering = place.peering(peer.address);
