@@ -151,7 +151,7 @@ fn routes(cluster: &Cluster, now: Instant) -> RoutingTable {
             Some(PeerRoutes {
                 peer: Arc::clone(server.peer.as_ref()?),
                 available: server.health.standing().available,
-                heard: server.health.awaited_until(now).is_none(),
+                heard: cluster.awaited_until(server, now).is_none(),
                 serves: server.served.as_ref(),
             })
         })

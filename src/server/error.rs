@@ -3,7 +3,6 @@
 //! Inner rooms return small named errors; here they become Status objects. The client's text names no file, address or
 //! certificate: those are in the log.
 
-use aws_lc_rs::rand;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri};
 
@@ -108,10 +107,7 @@ pub(super) fn add_audit_id(response: &mut Response<Bytes>, wording: &Wording) {
     }
 }
 
-/// Version 4 of RFC 9562.
 fn random_uuid() -> Option<HeaderValue> {
-    let mut bytes = [0; 16];
-    rand::fill(&mut bytes).ok()?;
-    let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
+    let id = uuid::Uuid::new_v4();
     HeaderValue::from_str(id.as_hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer())).ok()
 }
