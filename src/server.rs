@@ -18,7 +18,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::header::{ACCEPT, IF_NONE_MATCH};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use crate::apimachinery::status::Pretty;
@@ -279,7 +279,8 @@ impl<'v> Call<'v> {
         if not_found == NotFound::Pass {
             return Ok(response);
         }
-        match (forward::denial(response).await, not_found) {
+        let method = self.info.map_or(Method::GET, |info| info.method.clone());
+        match (forward::denial(response, &method).await, not_found) {
             ((_, Some(Denial::Path)), _) | ((_, Some(Denial::Resource)), NotFound::Unavailable) => {
                 Err(Error::Unavailable("it is not known yet which server serves this resource"))
             }

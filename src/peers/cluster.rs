@@ -17,7 +17,7 @@ use super::poll::Report;
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
 use crate::discovery::legacy::LegacyDocuments;
-use crate::discovery::model::ApiVersionDiscovery;
+use crate::discovery::model::{ApiVersionDiscovery, Freshness};
 use crate::routing::{Exclusions, ServedResources};
 use crate::view::ServerVersion;
 
@@ -224,6 +224,10 @@ impl Server {
 
 fn add_version(served: &mut ServedResources, group: &str, listed: &ApiVersionDiscovery) {
     let version = listed.version.as_str();
+    if listed.freshness == Freshness::Stale && listed.resources.is_empty() {
+        served.insert_unread_group_version(group, version);
+        return;
+    }
     served.insert_group_version(group, version);
     for resource in &listed.resources {
         // Without verbs it only stands for its subresources.

@@ -167,6 +167,20 @@ async fn documents_wait_for_the_local_server_and_five_minutes_for_a_silent_peer(
 }
 
 #[tokio::test(start_paused = true)]
+async fn group_version_that_a_walk_could_not_read_is_unknown_until_it_can() {
+    let mut fixture = Fixture::heard(&["apps/v1=deployments"], &["apps/v1=deployments"]);
+    let list = json!({"metadata": {}, "items": [{"metadata": {"name": "batch"},
+        "versions": [{"version": "v1", "freshness": "Stale", "resources": []}]}]});
+    let unread = Document { list: Arc::new(serde_json::from_value(list).unwrap()), etag: None };
+    fixture.report("node-b", Reading { apis: Some(unread), ..reading(&[]) });
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v1/jobs"), "local, then 503");
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v2/jobs"), "local");
+    fixture.report("node-b", reading(&["batch/v1=jobs"]));
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v1/jobs"), "peer");
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v1/things"), "local");
+}
+
+#[tokio::test(start_paused = true)]
 async fn dead_peer_keeps_its_documents_as_stale_and_is_current_when_it_returns() {
     let mut fixture = Fixture::heard(&["apps/v1=deployments"], &["apps/v1=deployments", "batch/v1=jobs"]);
     assert_eq!(fixture.listed(), ["apps/v1=deployments", "batch/v1=jobs"]);

@@ -166,8 +166,9 @@ fn non_resource<'v>(info: &RequestInfo<'_>, hop: Hop, table: &RoutingTable) -> D
         "/apis" if hop == Hop::First && info.method == Method::GET => return Decision::Discovery(Document::Apis),
         _ => {}
     }
-    let may_be_served = table.incomplete()
-        && group_of(&info.path).is_some_and(|(group, version)| table.exclusion_of(group, version).is_none());
+    let may_be_served = group_of(&info.path).is_some_and(|(group, version)| {
+        table.may_have_more(group, version) && table.exclusion_of(group, version).is_none()
+    });
     let not_found = if may_be_served { NotFound::Unavailable } else { NotFound::Pass };
     Decision::Upstream { why: Local::NonResource, not_found, otherwise: None }
 }
@@ -217,7 +218,7 @@ impl<'v> Question<'_, 'v> {
         match why {
             _ if served_here => NotFound::PlainUnavailable,
             Local::AlreadyForwarded | Local::NotRead => NotFound::Unavailable,
-            _ if self.table.incomplete() => NotFound::Unavailable,
+            _ if self.table.incomplete() || self.entry.unread => NotFound::Unavailable,
             _ => NotFound::Pass,
         }
     }
