@@ -1,6 +1,7 @@
 //! The main job on real kube-apiservers of three versions.
 
 mod discovery;
+mod documents;
 mod failures;
 mod identity;
 mod metrics;
@@ -38,6 +39,9 @@ fn main() -> ExitCode {
             discovery::unchanged_document_is_not_sent_again,
             discovery::custom_resource_is_usable_at_once_and_listed_everywhere,
             discovery::who_may_not_read_discovery_gets_the_servers_own_answer,
+            documents::every_listed_group_version_has_the_same_document_on_every_node,
+            documents::entries_are_those_of_the_servers_that_own_them,
+            documents::core_versions_differ_in_the_address_of_the_server_alone,
             openapi::every_node_publishes_the_same_documents_with_everything,
             openapi::v2_has_what_any_server_publishes,
             openapi::subresource_of_a_newer_server_is_in_the_common_document,
