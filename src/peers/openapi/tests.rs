@@ -21,12 +21,16 @@ use crate::tls::ALPN_HTTP_1_1;
 
 const FREE_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// Longer than anything here takes, so that a hang fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Bounds of size that a bad server reaches soon, and of time that a busy machine does not.
+const SMALL: Limits = limits(Duration::from_secs(20));
 /// Bounds that a bad server reaches soon.
-const SHORT: Limits = Limits {
-    index: FetchLimits { document: Duration::from_millis(500), walk: PATIENCE, bytes: 1 << 20 },
-    document: FetchLimits { document: Duration::from_millis(500), walk: PATIENCE, bytes: 1 << 20 },
-};
+const SHORT: Limits = limits(Duration::from_millis(500));
+
+const fn limits(document: Duration) -> Limits {
+    let one = FetchLimits { document, walk: PATIENCE, bytes: 1 << 20 };
+    Limits { index: one, document: one }
+}
 
 const OLD: &str = r#"{"paths":{"/old":1}}"#;
 const NEW: &str = r#"{"paths":{"/new":1}}"#;
@@ -64,13 +68,14 @@ fn good(path_and_query: &str, version: &str, documents: &[(&str, &str)]) -> Repl
 struct Fixture {
     local: ApiServer,
     peer: ApiServer,
+    connector: Arc<Connector>,
     published: watch::Receiver<Published>,
     _inputs: watch::Sender<Inputs>,
     _directory: tempfile::TempDir,
 }
 
 impl Fixture {
-    async fn new(bad: impl Fn(&str) -> Option<Reply> + Clone + Send + Sync + 'static) -> Self {
+    async fn new(limits: Limits, bad: impl Fn(&str) -> Option<Reply> + Clone + Send + Sync + 'static) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let plane = ControlPlane::new(directory.path());
         let files = plane.front_proxy().write(directory.path(), "front-proxy-client");
@@ -85,10 +90,10 @@ impl Fixture {
         .await;
         let setup = Setup {
             upstream: (local.address(), Arc::clone(&connector)),
-            peers: connector,
+            peers: Arc::clone(&connector),
             identity: client::identity(&IdentityHeaderNames::default()),
             every: Duration::from_millis(50),
-            limits: SHORT,
+            limits,
         };
         let input = |hostname: &str, address| {
             let id = ServerId::from_hostname(hostname);
@@ -110,7 +115,7 @@ impl Fixture {
         let published = publish.subscribe();
         tokio::spawn(run(setup, inputs.subscribe(), publish));
         inputs.send_replace(Inputs { is_started: true, servers, exclusions });
-        Self { local, peer, published, _inputs: inputs, _directory: directory }
+        Self { local, peer, connector, published, _inputs: inputs, _directory: directory }
     }
 
     /// Waits until something else than "awaited" is published.
@@ -148,7 +153,7 @@ fn find(published: &Published, path: &str) -> String {
 
 #[tokio::test]
 async fn documents_of_servers_that_differ_are_merged() {
-    let mut fixture = Fixture::new(|_| None).await;
+    let mut fixture = Fixture::new(Limits::default(), |_| None).await;
     let published = fixture.settled().await;
     assert_eq!(find(&published, "/openapi/v3/api/v1"), BOTH);
     assert_eq!(find(&published, "/openapi/v3/apis/new/v1"), NEW);
@@ -158,8 +163,13 @@ async fn documents_of_servers_that_differ_are_merged() {
 }
 
 /// Answers an index badly: the local server's own answers are left, and the reason is told.
-async fn check_index(what: &str, reason: &str, bad: impl Fn() -> Reply + Clone + Send + Sync + 'static) {
-    let mut fixture = Fixture::new(move |path| (path == "/openapi/v3").then(&bad)).await;
+async fn check_index(
+    limits: Limits,
+    what: &str,
+    reason: &str,
+    bad: impl Fn() -> Reply + Clone + Send + Sync + 'static,
+) {
+    let mut fixture = Fixture::new(limits, move |path| (path == "/openapi/v3").then(&bad)).await;
     let published = fixture.settled().await;
     for path in ["/openapi/v3", "/openapi/v2", "/openapi/v3/api/v1"] {
         assert_eq!(find(&published, path), "local", "{what}: {path}");
@@ -170,26 +180,28 @@ async fn check_index(what: &str, reason: &str, bad: impl Fn() -> Reply + Clone +
 
 #[tokio::test]
 async fn bad_index_leaves_the_local_servers_answers() {
-    check_index("HTML", "no index", || reply(StatusCode::OK, "text/html", "<html>sign in</html>")).await;
-    check_index("half of it", "no index", || reply(StatusCode::OK, "text/plain", r#"{"paths":{"api"#)).await;
-    check_index("an error", "500", || reply(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "")).await;
-    check_index("forbidden", "403", || reply(StatusCode::FORBIDDEN, "text/plain", "")).await;
-    check_index("a redirect", "302", || {
+    check_index(SMALL, "HTML", "no index", || reply(StatusCode::OK, "text/html", "<html>sign in</html>")).await;
+    check_index(SMALL, "half of it", "no index", || reply(StatusCode::OK, "text/plain", r#"{"paths":{"api"#)).await;
+    check_index(SMALL, "an error", "500", || reply(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "")).await;
+    check_index(SMALL, "forbidden", "403", || reply(StatusCode::FORBIDDEN, "text/plain", "")).await;
+    check_index(SMALL, "a redirect", "302", || {
         let mut reply = reply(StatusCode::FOUND, "text/plain", "");
         reply.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/elsewhere"));
         reply
     })
     .await;
-    check_index("a flood", "more than", || endless("text/plain", Bytes::from(vec![b' '; 1 << 16]), Duration::ZERO))
-        .await;
+    check_index(SMALL, "a flood", "more than", || {
+        endless("text/plain", Bytes::from(vec![b' '; 1 << 16]), Duration::ZERO)
+    })
+    .await;
     let drip = || endless("text/plain", Bytes::from_static(b" "), Duration::from_millis(20));
-    check_index("a drip", "longer than", drip).await;
+    check_index(SHORT, "a drip", "longer than", drip).await;
 }
 
 /// Answers documents badly: what the local server has is served, and what only the peer has is listed and refused.
 async fn check_documents(what: &str, bad: impl Fn() -> Reply + Clone + Send + Sync + 'static) {
     let is_document = |path: &str| path.starts_with("/openapi/v3/") || path == "/openapi/v2";
-    let mut fixture = Fixture::new(move |path| is_document(path).then(&bad)).await;
+    let mut fixture = Fixture::new(SMALL, move |path| is_document(path).then(&bad)).await;
     let published = fixture.settled().await;
     assert_eq!(find(&published, "/openapi/v3/api/v1"), OLD, "{what}");
     assert_eq!(find(&published, "/openapi/v3/apis/new/v1"), "503", "{what}");
@@ -215,13 +227,12 @@ async fn bad_documents_are_left_out() {
         check_documents("an error", || reply(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "")),
         check_documents("a redirect", || reply(StatusCode::MOVED_PERMANENTLY, "text/plain", "")),
         check_documents("a flood", || endless("application/json", Bytes::from(vec![b' '; 1 << 16]), Duration::ZERO)),
-        check_documents("a drip", || endless("application/json", Bytes::from_static(b" "), Duration::from_millis(20))),
     );
 }
 
 #[tokio::test]
 async fn document_of_another_hash_than_was_asked_for_is_left_out() {
-    let mut fixture = Fixture::new(|path| {
+    let mut fixture = Fixture::new(SMALL, |path| {
         path.starts_with("/openapi/v3/").then(|| {
             let mut reply = reply(StatusCode::OK, "application/json", NEW);
             reply.headers_mut().insert(header::ETAG, HeaderValue::from_static("\"AB\""));
@@ -231,5 +242,24 @@ async fn document_of_another_hash_than_was_asked_for_is_left_out() {
     .await;
     let published = fixture.settled().await;
     assert_eq!(find(&published, "/openapi/v3/api/v1"), OLD);
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn document_that_drips_is_cut_off_and_holds_up_one_permit_only() {
+    let drip = |path: &str| {
+        path.starts_with("/openapi/v3/")
+            .then(|| endless("application/json", Bytes::from_static(b" "), Duration::from_millis(20)))
+    };
+    let fixture = Fixture::new(SMALL, drip).await;
+    let identity = client::identity(&IdentityHeaderNames::default());
+    let client = ServerClient::new(Arc::clone(&fixture.connector), fixture.peer.address(), identity);
+    let location = crate::openapi::index::Location { url: "/openapi/v3/api/v1".to_owned() };
+    let wanted = fetch::Wanted { server: ServerId::from_hostname("node-b"), document: fetch::Document::V3(location) };
+    let permits = Arc::new(Semaphore::new(1));
+    let fetched = timeout(PATIENCE, fetch::fetch(client, Arc::clone(&permits), wanted, SHORT)).await.unwrap();
+    let error = fetched.outcome.unwrap_err();
+    assert_eq!(error, "/openapi/v3/api/v1 takes longer than 500ms");
+    assert_eq!(permits.available_permits(), 1);
     fixture.stop().await;
 }
