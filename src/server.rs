@@ -26,6 +26,7 @@ use crate::authn::{Authenticator, Caller, CallerKind};
 use crate::authz::{Authorizer, Verdict};
 use crate::discovery::{self, Form, Found, V2Beta1};
 use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, RequestBody, StreamedBody};
+use crate::openapi;
 use crate::request_info::RequestInfo;
 use crate::routing::{self, Candidates, Decision, NotFound};
 use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
@@ -179,8 +180,18 @@ async fn answer(
         }
         decision = info.map(|info| routing::unmerged(info, caller.hop(), &view.routes));
     }
+    let mut is_listed = false;
+    if let (Some(Decision::OpenApi), Some(info)) = (&decision, info) {
+        match view.openapi.find(&info.path) {
+            openapi::Found::Here(page) => return call.openapi(&page, &head).await,
+            openapi::Found::Unavailable(why) => return Err(Error::Unavailable(why)),
+            openapi::Found::Upstream => is_listed = true,
+            openapi::Found::Unknown => {}
+        }
+    }
     let prepared = front.forwarder.prepare(&caller, context.client, Request::from_parts(head, body))?;
     match decision {
+        Some(Decision::OpenApi) => call.to_publisher(prepared, is_listed).await,
         None | Some(Decision::Discovery(_)) => call.to_upstream(prepared, NotFound::Pass, call.stand_ins()).await,
         Some(Decision::Upstream { not_found, otherwise, .. }) => {
             call.to_upstream(prepared, not_found, otherwise.or_else(|| call.stand_ins())).await
@@ -244,6 +255,29 @@ impl<'v> Call<'v> {
             }
             _ => Ok(answer),
         }
+    }
+
+    /// Answers with an OpenAPI document, once the server has allowed this caller to read it.
+    async fn openapi(&self, page: &openapi::Page, head: &Parts) -> Result<Answer, Error> {
+        let asked = openapi::serve::conditional(head);
+        let ask = async {
+            let prepared = self.front.forwarder.prepare_bodiless(self.caller, self.context.client, asked.clone())?;
+            self.to_upstream(prepared, NotFound::Pass, self.stand_ins()).await
+        };
+        match self.front.authorizer.reader(self.caller, &asked, ask).await? {
+            Verdict::Allowed(reader) => Ok(Answer::Made(openapi::serve(&reader, page, head))),
+            Verdict::Refused(answer) => Ok(Answer::Streamed(answer)),
+        }
+    }
+
+    /// Sends a request for an OpenAPI document to the co-located server. That there is none is passed on only if the
+    /// index does not list it and no other server may have it.
+    async fn to_publisher(&self, prepared: Prepared, is_listed: bool) -> Result<Response<StreamedBody>, Error> {
+        let response = self.to_upstream(prepared, NotFound::Pass, self.stand_ins()).await?;
+        if response.status() == StatusCode::NOT_FOUND && (is_listed || self.view.routes.incomplete()) {
+            return Err(Error::Unavailable("no server that publishes this document can be reached"));
+        }
+        Ok(response)
     }
 
     /// The server's own answer to a request for a document.

@@ -6,6 +6,7 @@ mod failures;
 mod identity;
 mod metrics;
 mod namespaces;
+mod openapi;
 mod rerouting;
 mod support;
 mod watches;
@@ -41,6 +42,13 @@ fn main() -> ExitCode {
             documents::every_listed_group_version_has_the_same_document_on_every_node,
             documents::entries_are_those_of_the_servers_that_own_them,
             documents::core_versions_differ_in_the_address_of_the_server_alone,
+            openapi::every_node_publishes_the_same_documents_with_everything,
+            openapi::v2_has_what_any_server_publishes,
+            openapi::subresource_of_a_newer_server_is_in_the_common_document,
+            openapi::outdated_hash_is_sent_on_to_the_current_one,
+            openapi::kubectl_explains_and_validates_what_only_a_peer_serves,
+            openapi::who_may_not_read_openapi_gets_the_servers_own_answer,
+            openapi::documents_of_a_lost_server_go_on_being_served,
             namespaces::namespace_with_a_resource_of_a_newer_server_goes_away,
             namespaces::without_peerfront_the_object_is_orphaned,
             failures::requests_only_a_lost_node_can_serve_are_refused_and_come_back,

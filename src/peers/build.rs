@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::cluster::{Cluster, Server};
 use super::fetch::Document;
+use super::openapi::Published;
 use super::readiness::conditions;
 use crate::apimachinery::gvr::GroupVersion;
 use crate::discovery::model::ApiVersionDiscovery;
@@ -22,12 +23,18 @@ pub(super) struct Builder {
     last: Option<(Inputs, Arc<Documents>)>,
     /// Set once documents have been given out: they never go away again.
     is_started: bool,
+    openapi: Published,
 }
 
 impl Builder {
     /// Makes a builder; `peering_off` says why there are no peers.
     pub(super) fn new(peering_off: Option<String>) -> Self {
-        Self { peering_off, last: None, is_started: false }
+        Self { peering_off, last: None, is_started: false, openapi: Published::default() }
+    }
+
+    /// Takes what has come of the servers' OpenAPI documents.
+    pub(super) fn set_openapi(&mut self, openapi: Published) {
+        self.openapi = openapi;
     }
 
     /// The view of the cluster as it is known at `now`.
@@ -39,9 +46,10 @@ impl Builder {
         ClusterView {
             routes: routes(cluster, now),
             discovery: self.discovery(cluster, now),
+            openapi: self.openapi.state.clone(),
             local: local_state(&cluster.local),
             peers: cluster.peers.values().filter_map(|server| peer_state(server, now)).collect(),
-            readiness: conditions(cluster, self.peering_off.as_deref(), now),
+            readiness: conditions(cluster, self.peering_off.as_deref(), &self.openapi, now),
         }
     }
 }

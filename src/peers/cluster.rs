@@ -417,6 +417,11 @@ impl Cluster {
         self.leases_awaited_until.filter(|until| now < *until)
     }
 
+    /// Notes that something else which a view is built of is new.
+    pub(super) fn make_due(&mut self) {
+        self.is_due = true;
+    }
+
     /// When time alone changes something: a server that was waited for is given up, an exclusion ends.
     pub(super) fn next_wake(&self, now: Instant) -> Option<Instant> {
         let given_up = self.servers().filter_map(|server| self.awaited_until(server, now)).min();

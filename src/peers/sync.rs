@@ -17,12 +17,14 @@ use super::exclusions::{self, Excluded};
 use super::fetch::{Limits, ServerReader};
 use super::leases::{Found, LeaseSetup, Leases};
 use super::metrics::{Metrics, ServerMetrics};
+use super::openapi;
 use super::poll::{self, Report, Signals};
 use super::{Peering, Setup};
 use crate::apimachinery::peer::{Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
 use crate::drain;
-use crate::view::{self, ViewReader, ViewWriter};
+use crate::openapi::OpenApi;
+use crate::view::{self, Discovery, ViewReader, ViewWriter};
 
 /// Reports that may wait for the publisher. It takes all that wait before it builds once, so the number only has to
 /// cover a burst; a full channel makes loops wait, nothing else.
@@ -39,6 +41,8 @@ pub struct Controller {
     tasks: JoinSet<()>,
     cache: Option<Cache>,
     view: ViewWriter,
+    /// Tells the loop of OpenAPI documents of the cluster, and takes what comes of it.
+    openapi: (watch::Sender<openapi::Inputs>, watch::Receiver<openapi::Published>),
     leases: watch::Receiver<Found>,
     found: Found,
     served: watch::Sender<Option<String>>,
@@ -70,6 +74,12 @@ impl Controller {
             cluster.add(&peer, now);
         }
         let mut builder = Builder::new(setup.peering.off_reason());
+        let state = match setup.peering {
+            Peering::On(_) => OpenApi::Awaited,
+            Peering::Off(_) => OpenApi::LeftToUpstream,
+        };
+        let published = openapi::Published { state, missing: String::new() };
+        builder.set_openapi(published.clone());
         let (view, reader) = view::channel(builder.build(&cluster, now));
         let controller = Self {
             identity: client::identity(&setup.identity_headers),
@@ -80,6 +90,7 @@ impl Controller {
             tasks: JoinSet::new(),
             cache: None,
             view,
+            openapi: (watch::Sender::new(openapi::Inputs::default()), watch::Sender::new(published).subscribe()),
             leases: watch::channel(Found::default()).1,
             found: Found::default(),
             served: watch::Sender::new(None),
@@ -122,6 +133,7 @@ impl Controller {
             let changed = Arc::clone(&objects_changed);
             self.tasks.spawn(exclusions::run(self.local_kube_client(), refused, excluded, changed));
         }
+        self.start_openapi();
         loop {
             self.publish();
             let wake = self.cluster.next_wake(Instant::now());
@@ -134,6 +146,10 @@ impl Controller {
                 Ok(()) = exclusions.changed() => {
                     let excluded = exclusions.borrow_and_update().clone();
                     self.cluster.exclude(excluded, Instant::now());
+                }
+                Ok(()) = self.openapi.1.changed() => {
+                    self.builder.set_openapi(self.openapi.1.borrow_and_update().clone());
+                    self.cluster.make_due();
                 }
                 Ok(()) = found.changed() => {
                     let now_found = found.borrow_and_update().clone();
@@ -187,6 +203,8 @@ impl Controller {
                 known.metrics.set_available(state.available);
             }
         }
+        let is_started = !matches!(view.discovery, Discovery::Awaited);
+        self.openapi.0.send_replace(openapi::Inputs::of(&self.cluster, is_started));
         self.view.publish(view);
         let served = self.cluster.local.served_hash();
         self.served.send_if_modified(|known| {
@@ -246,6 +264,21 @@ impl Controller {
         );
         let metrics = self.metrics.local(&self.setup.hostname);
         self.start(self.cluster.local.id.clone(), None, client, metrics, outlets);
+    }
+
+    /// OpenAPI is read by a task of its own, so that it never delays what is read here.
+    fn start_openapi(&mut self) {
+        let Peering::On(peers) = &self.setup.peering else { return };
+        let setup = openapi::Setup {
+            upstream: (self.setup.upstream_address, Arc::clone(&self.setup.upstream)),
+            peers: Arc::clone(peers),
+            identity: Arc::clone(&self.identity),
+            every: self.setup.intervals.peer,
+            limits: openapi::Limits::default(),
+        };
+        let published = watch::Sender::new(self.openapi.1.borrow().clone());
+        self.openapi.1 = published.subscribe();
+        self.tasks.spawn(openapi::run(setup, self.openapi.0.subscribe(), published));
     }
 
     /// Makes the loops fit the list of peers.

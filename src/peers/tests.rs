@@ -153,6 +153,7 @@ fn decision(view: &ClusterView, path: &str) -> &'static str {
         Decision::Peer(_) => "peer",
         Decision::Unavailable(_) => "nobody",
         Decision::Discovery(_) => "discovery",
+        Decision::OpenApi => "openapi",
     }
 }
 

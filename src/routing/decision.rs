@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::Method;
+
 use super::exclusion::Exclusion;
 use super::served::Verb;
 use super::table::{Entry, ResourceRoutes, Routes, RoutingTable};
@@ -16,6 +18,8 @@ use crate::request_info::RequestInfo;
 pub enum Decision<'v> {
     /// peerfront itself, with a merged document; if it has none for this request, [`unmerged`] goes on.
     Discovery(DiscoveryPath),
+    /// peerfront itself or the local server, as it stands with the OpenAPI document.
+    OpenApi,
     /// The local server.
     Upstream {
         /// Why it, and not a peer.
@@ -153,6 +157,9 @@ pub fn stand_ins<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) 
 }
 
 fn non_resource<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -> Decision<'v> {
+    if hop == Hop::First && is_open_api(&info.path) && matches!(*info.method, Method::GET | Method::HEAD) {
+        return Decision::OpenApi;
+    }
     let path = DiscoveryPath::parse(&info.path).filter(|path| hop == Hop::First && path.answers(info.method));
     match path {
         Some(DiscoveryPath::GroupVersion(of)) if table.exclusion_of(&of.group, &of.version).is_some() => {
@@ -190,6 +197,10 @@ pub fn unmerged<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -
     }
     let may_be_served = table.may_have_more(&asked.group, &asked.version) && !asked.group.is_empty();
     left(if may_be_served { NotFound::Unavailable } else { NotFound::Pass }, candidates(Elsewhere::LocalUnreachable))
+}
+
+fn is_open_api(path: &str) -> bool {
+    matches!(path, "/openapi/v2" | "/openapi/v3") || path.starts_with("/openapi/v3/")
 }
 
 /// A resource request with what the table says of it.
@@ -321,6 +332,7 @@ impl fmt::Display for Decision<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Discovery(_) => f.write_str("answered here with the merged document"),
+            Self::OpenApi => f.write_str("answered here, or left to the local server where all servers agree"),
             Self::Upstream { why, .. } => write!(f, "local server: {why}"),
             Self::Peer(candidates) => write!(f, "peer: {}", candidates.why),
             Self::Unavailable(unavailable) => write!(f, "nobody: {unavailable}"),

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::metrics::Registry;
+use crate::openapi::OpenApi;
 use crate::peers::Intervals;
 use crate::routing::RoutingTable;
 use crate::settings::IdentityHeaderNames;
@@ -73,6 +74,7 @@ fn answer(request: &Request<Incoming>, state: &State) -> Reply {
         "/api" if !reads_lists => json(json!({"kind": "APIVersions", "versions": ["v1"]})),
         "/api" => reply(StatusCode::OK, V2, list(&["/v1=pods"])),
         "/apis" => reply(StatusCode::OK, V2, list(&state.apis)),
+        "/openapi/v3" => json(json!({"paths": {}})),
         "/readyz" => reply(StatusCode::OK, "text/plain", "ok"),
         "/version" => json(json!({"major": "1", "minor": "35", "gitVersion": "v1.35.4"})),
         _ if is_watch => endless("application/json", Bytes::new(), Duration::from_secs(1)),
@@ -115,6 +117,7 @@ fn nothing() -> ClusterView {
     ClusterView {
         routes: RoutingTable::default(),
         discovery: Discovery::Awaited,
+        openapi: OpenApi::Awaited,
         local: LocalState::default(),
         peers: Vec::new(),
         readiness: Vec::new(),
