@@ -1,6 +1,7 @@
 //! The main job on real kube-apiservers of three versions.
 
 mod discovery;
+mod documents;
 mod failures;
 mod identity;
 mod metrics;
@@ -37,6 +38,9 @@ fn main() -> ExitCode {
             discovery::unchanged_document_is_not_sent_again,
             discovery::custom_resource_is_usable_at_once_and_listed_everywhere,
             discovery::who_may_not_read_discovery_gets_the_servers_own_answer,
+            documents::every_listed_group_version_has_the_same_document_on_every_node,
+            documents::entries_are_those_of_the_servers_that_own_them,
+            documents::core_versions_differ_in_the_address_of_the_server_alone,
             namespaces::namespace_with_a_resource_of_a_newer_server_goes_away,
             namespaces::without_peerfront_the_object_is_orphaned,
             failures::requests_only_a_lost_node_can_serve_are_refused_and_come_back,

@@ -36,6 +36,8 @@ pub struct PeerRoutes<'i> {
 pub struct RoutingTable {
     groups: HashMap<String, HashMap<String, GroupVersionRoutes>>,
     peers: Vec<PeerState>,
+    /// Who serves any of a group version, or of a group, whose version is empty here.
+    documents: HashMap<GroupVersion, Routes>,
     /// All peers, for what every server answers; its key is empty, as upstream counts what is for no resource.
     everything: (GroupVersionResource, Routes),
     local_read: bool,
@@ -102,11 +104,17 @@ impl RoutingTable {
         for served in local.serves.into_iter().flat_map(ServedResources::iter) {
             table.routes(&served).local = Some(served.verbs);
         }
+        for group_version in local.serves.into_iter().flat_map(ServedResources::group_versions) {
+            table.add_document(group_version, |routes| routes.local = Some(Verbs::default()));
+        }
         for (index, peer) in peers.iter().enumerate() {
             table.peers.push(PeerState { peer: Arc::clone(&peer.peer), available: peer.available });
             table.everything.1.peers.push((index, Verbs::default()));
             for served in peer.serves.into_iter().flat_map(ServedResources::iter) {
                 table.routes(&served).peers.push((index, served.verbs));
+                if exclusions.of_resource(served.group_version, served.resource).is_none() {
+                    table.add_document(served.group_version, |routes| routes.add_peer(index));
+                }
             }
         }
         for group_version in local
@@ -124,6 +132,11 @@ impl RoutingTable {
     /// All peers, under an empty key.
     pub(super) fn everything(&self) -> (&GroupVersionResource, &Routes) {
         (&self.everything.0, &self.everything.1)
+    }
+
+    /// Who serves any of a group version, or of a group, whose version is empty here; `None` if nobody does.
+    pub(super) fn of_document(&self, group_version: &GroupVersion) -> Option<&Routes> {
+        self.documents.get(group_version)
     }
 
     /// Whether the local server's documents have been read.
@@ -187,6 +200,11 @@ impl RoutingTable {
         (self.only_built_in && !is_built_in(group)).then_some(Exclusion::NotBuiltIn)
     }
 
+    fn add_document(&mut self, group_version: &GroupVersion, add: impl Fn(&mut Routes)) {
+        add(self.documents.entry(group_version.clone()).or_default());
+        add(self.documents.entry(GroupVersion::new(&group_version.group, "")).or_default());
+    }
+
     fn routes(&mut self, served: &Served<'_>) -> &mut Routes {
         let resource = self.resource(served.group_version, served.resource);
         match served.subresource {
@@ -230,6 +248,13 @@ impl RoutingTable {
 }
 
 impl Routes {
+    /// Adds a peer once, whatever verbs it knows.
+    fn add_peer(&mut self, index: usize) {
+        if self.peers.last().is_none_or(|(last, _)| *last != index) {
+            self.peers.push((index, Verbs::default()));
+        }
+    }
+
     /// Whether some peer, available or not, serves it and knows the verb.
     pub(super) fn has_peer(&self, verb: Option<Verb>) -> bool {
         self.peers.iter().any(|(_, verbs)| verbs.allow(verb))

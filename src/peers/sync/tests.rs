@@ -14,7 +14,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
-use crate::discovery::ApiGroupDiscoveryList;
 use crate::metrics::Registry;
 use crate::peers::Intervals;
 use crate::routing::RoutingTable;
@@ -244,7 +243,7 @@ impl Front {
 /// `group/version` of the merged `/apis`, `!` before what is stale.
 fn listed(view: &ClusterView) -> Vec<String> {
     let Some(documents) = view.documents() else { return Vec::new() };
-    let list: ApiGroupDiscoveryList = serde_json::from_slice(&documents.apis.json.plain).unwrap();
+    let list = crate::peers::tests::aggregated(documents);
     list.group_versions()
         .map(|(group, listed)| {
             let mark = if String::from(listed.freshness.clone()) == "Stale" { "!" } else { "" };
