@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use peerfront::app::Bound;
+use peerfront::testing::pki::FRONT_PROXY_CLIENT;
 use peerfront::testing::raw::{self, Raw};
 use peerfront::testing::stub::{Exchange, Io, Stub};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -150,6 +151,7 @@ async fn process_told_to_stop_twice_stops_at_once() {
         })
     })
     .await;
+    place.plane.front_proxy().write(&place.plane.path(""), FRONT_PROXY_CLIENT);
     let file = |name: &str| place.plane.path(name).display().to_string();
     let mut process = tokio::process::Command::new(env!("CARGO_BIN_EXE_peerfront"))
         .env_clear()
