@@ -2,6 +2,7 @@
 
 mod discovery;
 mod failures;
+mod freshness;
 mod identity;
 mod metrics;
 mod namespaces;
@@ -36,6 +37,9 @@ fn main() -> ExitCode {
             discovery::all_fronts_answer_with_the_same_document,
             discovery::unchanged_document_is_not_sent_again,
             discovery::custom_resource_is_usable_at_once_and_listed_everywhere,
+            freshness::changes_on_a_server_show_through_every_node,
+            freshness::custom_resource_in_a_built_in_group_hides_nothing,
+            freshness::front_restarted_beside_a_stopped_one_lists_everything_at_once,
             discovery::who_may_not_read_discovery_gets_the_servers_own_answer,
             namespaces::namespace_with_a_resource_of_a_newer_server_goes_away,
             namespaces::without_peerfront_the_object_is_orphaned,
