@@ -1,10 +1,10 @@
 //! Which servers exist, what they serve and whether they answer: the control loops, and the only writers of the view.
 //!
-//! One loop per server reads its lists ([`poll`], [`fetch`]) and another what else it says of itself ([`details`]); two
-//! watches at the local server tell which group versions belong to it alone ([`exclusions`]), the data path reports
-//! failed connects. All of it flows into one task ([`sync`]), which keeps what is known ([`cluster`], [`health`]),
-//! builds a whole view of it and publishes that if anything is new. A server that fails keeps its last documents, over
-//! a restart of this front as well ([`cache`]); nothing a server does holds up the others.
+//! [`leases`] finds the peers. One loop per server reads its lists ([`poll`], [`fetch`]) and another what else it says of
+//! itself ([`details`]); two watches at the local server tell which group versions belong to it alone ([`exclusions`]),
+//! the data path reports failed connects. All of it flows into one task ([`sync`]), which keeps what is known
+//! ([`cluster`], [`health`]), builds a whole view of it and publishes that if anything is new. A server that fails keeps
+//! its last documents, over a restart of this front as well ([`cache`]); nothing a server does holds up the others.
 //!
 //! This room never sees a client's request, and the data path never waits for it.
 
@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
@@ -30,11 +30,13 @@ mod details;
 mod exclusions;
 mod fetch;
 mod health;
+mod leases;
 mod metrics;
 mod poll;
 mod readiness;
 mod sync;
 
+pub use leases::{LeaseSetup, Trust};
 pub use poll::Intervals;
 pub use sync::Controller;
 
@@ -51,8 +53,8 @@ pub struct Setup {
     pub upstream: Arc<Connector>,
     /// Whether and how peers are asked.
     pub peering: Peering,
-    /// The peers, this node not among them. Followed as it changes; a sender that is gone means that it never will.
-    pub peers: watch::Receiver<Vec<Arc<Peer>>>,
+    /// Peers that are known without asking the cluster, this node not among them.
+    pub static_peers: Vec<Arc<Peer>>,
     /// Names of the headers under which peerfront says who it is.
     pub identity_headers: IdentityHeaderNames,
     /// Peers to which the data path could make no connection.

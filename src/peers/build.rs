@@ -33,14 +33,13 @@ impl Builder {
     /// The view of the cluster as it is known at `now`.
     pub(super) fn build(&mut self, cluster: &Cluster, now: Instant) -> ClusterView {
         // A local server that does not come back after this front's restart is listed as before it, as a lost one.
-        let is_local_known =
-            cluster.local.health.standing().heard || (cluster.local.is_remembered && cluster.local.is_lost(now));
+        let is_local_known = cluster.local.health.standing().heard || cluster.is_local_missing(now);
         self.is_started |= is_local_known && !cluster.awaits_peers(now);
         ClusterView {
             routes: routes(cluster, now),
             discovery: self.discovery(cluster, now),
             local: local_state(&cluster.local),
-            peers: cluster.peers.values().filter_map(|server| peer_state(server, now)).collect(),
+            peers: cluster.peers.values().filter_map(|server| peer_state(cluster, server, now)).collect(),
             readiness: conditions(cluster, self.peering_off.as_deref(), now),
         }
     }
@@ -70,7 +69,8 @@ struct Merged {
 
 impl Merged {
     fn update(&mut self, cluster: &Cluster, now: Instant, document: fn(&Server) -> Option<&Document>) -> Arc<Rendered> {
-        let (lost, live): (Vec<&Server>, Vec<&Server>) = cluster.servers().partition(|server| server.is_lost(now));
+        let (lost, live): (Vec<&Server>, Vec<&Server>) =
+            cluster.servers().partition(|server| cluster.is_lost(server, now));
         let local = document(&cluster.local);
         let listed = |servers: Vec<&Server>| -> Lists {
             let lists = servers.into_iter().filter_map(|server| Some((server, document(server)?)));
@@ -153,7 +153,7 @@ fn routes(cluster: &Cluster, now: Instant) -> RoutingTable {
             Some(PeerRoutes {
                 peer: Arc::clone(server.peer.as_ref()?),
                 available: server.is_available(),
-                heard: server.health.awaited_until(now).is_none(),
+                heard: cluster.awaited_until(server, now).is_none(),
                 serves: server.served.as_ref(),
             })
         })
@@ -180,13 +180,14 @@ fn local_state(server: &Server) -> LocalState {
     }
 }
 
-fn peer_state(server: &Server, now: Instant) -> Option<PeerState> {
+fn peer_state(cluster: &Cluster, server: &Server, now: Instant) -> Option<PeerState> {
     let standing = server.health.standing();
     Some(PeerState {
         peer: Arc::clone(server.peer.as_ref()?),
         available: server.is_available(),
+        unreachable: standing.unreachable,
         heard: standing.heard,
-        lost: server.is_lost(now),
+        lost: cluster.is_lost(server, now),
         error: server.error.clone(),
     })
 }

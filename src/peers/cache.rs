@@ -15,6 +15,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
 use self::directory::Directory;
+use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
 use crate::discovery::ApiGroupDiscoveryList;
 use crate::discovery::legacy::LegacyDocuments;
@@ -35,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What one server said last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Remembered {
+    /// How it was reached; `None` for the local server.
+    pub(super) peer: Option<Arc<Peer>>,
     pub(super) api: Option<Arc<ApiGroupDiscoveryList>>,
     pub(super) apis: Option<Arc<ApiGroupDiscoveryList>>,
     pub(super) legacy: Arc<LegacyDocuments>,
@@ -67,10 +70,10 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Reads what is known of these servers, and starts the task.
-    pub(super) async fn open(path: PathBuf, servers: Vec<ServerId>) -> (Self, Memory) {
+    /// Reads what is known, and starts the task.
+    pub(super) async fn open(path: PathBuf) -> (Self, Memory) {
         let directory = Arc::new(Directory::new(path));
-        let (memory, problems) = load(&directory, servers).await;
+        let (memory, problems) = load(&directory).await;
         for problem in problems.files.values().chain(&problems.directory) {
             tracing::warn!(target: super::LOG, problem, "what servers served before this start is not known");
         }
@@ -109,12 +112,12 @@ impl Cache {
     }
 }
 
-async fn load(directory: &Arc<Directory>, servers: Vec<ServerId>) -> (Memory, Problems) {
+async fn load(directory: &Arc<Directory>) -> (Memory, Problems) {
     let directory = Arc::clone(directory);
     let read = spawn_blocking(move || {
         let mut memory = Memory::new();
         let mut problems = Problems { directory: directory.prepare().err(), files: BTreeMap::new() };
-        for id in servers {
+        for id in directory.servers() {
             match directory.read(&id) {
                 Ok(Some(remembered)) => drop(memory.insert(id, remembered)),
                 Ok(None) => {}

@@ -1,8 +1,9 @@
 //! What is known of every server: events go in, and whatever is new makes the view due. No I/O, time is a parameter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{Context, SHA256};
 use tokio::time::Instant;
 
 use super::LOG;
@@ -11,7 +12,7 @@ use super::changes::Changes;
 use super::details::Details;
 use super::exclusions::{Excluded, Problem};
 use super::fetch::{Document, Reading};
-use super::health::{Failure, Health};
+use super::health::{Failure, Health, UNHEARD_LIMIT};
 use super::poll::Report;
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
@@ -32,6 +33,12 @@ pub(super) struct Cluster {
     pub(super) exclusion_problem: Option<Problem>,
     /// Why what is known cannot be kept for the next start, or was not found at this one.
     pub(super) cache_problem: Option<String>,
+    /// Why this front's Lease cannot be kept, or those of others not be watched.
+    pub(super) lease_problem: Option<Problem>,
+    /// Peers whose Lease has ended: one that has not been heard is not waited for.
+    pub(super) ended: BTreeSet<ServerId>,
+    /// Until when Leases are waited for that may name further peers; `None` once they are known.
+    leases_awaited_until: Option<Instant>,
     is_due: bool,
 }
 
@@ -135,6 +142,7 @@ impl Server {
         let list = |document: &Document| Arc::clone(&document.list);
         self.served.as_ref()?;
         Some(Remembered {
+            peer: self.peer.clone(),
             api: self.api.as_ref().map(list),
             apis: self.apis.as_ref().map(list),
             legacy: Arc::clone(&self.legacy),
@@ -146,12 +154,6 @@ impl Server {
     /// Whether requests may be forwarded to it. What it served in an earlier run may be another server's by now.
     pub(super) fn is_available(&self) -> bool {
         self.health.standing().available && !self.is_remembered
-    }
-
-    /// Whether its documents are those of a server that does not answer any more: it has failed, or has not been heard
-    /// in all the time that it is waited for.
-    pub(super) fn is_lost(&self, now: Instant) -> bool {
-        self.health.standing().lost || (self.is_remembered && self.health.awaited_until(now).is_none())
     }
 
     fn take(
@@ -183,6 +185,18 @@ impl Server {
             }
         }
         served
+    }
+
+    /// Digest of what it serves, in upper-case hex; `None` until both documents have been read in this run.
+    pub(super) fn served_hash(&self) -> Option<String> {
+        if self.is_remembered {
+            return None;
+        }
+        let mut digest = Context::new(&SHA256);
+        for document in [self.api.as_ref()?, self.apis.as_ref()?] {
+            digest.update(&serde_json::to_vec(document.list.as_ref()).ok()?);
+        }
+        Some(data_encoding::HEXUPPER.encode(&digest.finish().as_ref()[..16]))
     }
 
     /// Keeps the reason, and logs it once.
@@ -228,6 +242,9 @@ impl Cluster {
             exclusions: Exclusions::default(),
             exclusion_problem: None,
             cache_problem: None,
+            lease_problem: None,
+            ended: BTreeSet::new(),
+            leases_awaited_until: None,
             is_due: true,
         }
     }
@@ -245,7 +262,7 @@ impl Cluster {
         self.is_due |= self.server_mut(id).is_some_and(|server| server.detail(details));
     }
 
-    /// Takes what an earlier run knew of a server, unless this one knows more.
+    /// Takes what an earlier run knew of a server that is known, unless this one knows more.
     pub(super) fn restore(&mut self, id: &ServerId, remembered: Remembered) {
         let Some(server) = self.server_mut(id).filter(|server| server.served.is_none()) else { return };
         server.restore(remembered);
@@ -317,6 +334,34 @@ impl Cluster {
         }
     }
 
+    /// Peers are found through Leases, which have not been listed yet.
+    pub(super) fn await_leases(&mut self, now: Instant) {
+        self.leases_awaited_until = Some(now + UNHEARD_LIMIT);
+    }
+
+    /// Leases have been listed, or may not be.
+    pub(super) fn leases_known(&mut self) {
+        self.is_due |= self.leases_awaited_until.take().is_some();
+    }
+
+    /// Takes whose Lease has ended.
+    pub(super) fn take_ended(&mut self, ended: BTreeSet<ServerId>) {
+        self.is_due |= self.ended != ended;
+        self.ended = ended;
+    }
+
+    /// Takes why Leases do not work, or that they do.
+    pub(super) fn take_lease_problem(&mut self, problem: Option<Problem>) {
+        if self.lease_problem == problem {
+            return;
+        }
+        if let Some(problem) = &problem {
+            tracing::warn!(target: LOG, ?problem, "cannot find peers through Leases; readiness says what helps");
+        }
+        self.lease_problem = problem;
+        self.is_due = true;
+    }
+
     fn server_mut(&mut self, id: &ServerId) -> Option<&mut Server> {
         if *id == self.local.id { Some(&mut self.local) } else { self.peers.get_mut(id) }
     }
@@ -335,13 +380,37 @@ impl Cluster {
     /// merged document is given out: clients delete what a document does not list. One of which an earlier run knew
     /// what it serves is not waited for: that is listed.
     pub(super) fn awaits_peers(&self, now: Instant) -> bool {
-        self.peers.values().any(|server| !server.is_remembered && server.health.awaited_until(now).is_some())
+        let are_leases_awaited = self.leases_awaited(now).is_some() && !self.is_local_missing(now);
+        let is_awaited = |server: &Server| !server.is_remembered && self.awaited_until(server, now).is_some();
+        are_leases_awaited || self.peers.values().any(is_awaited)
+    }
+
+    /// Whether the local server has not come back since this front's start and is listed as it was before. Leases are
+    /// read through it.
+    pub(super) fn is_local_missing(&self, now: Instant) -> bool {
+        self.local.is_remembered && self.is_lost(&self.local, now)
+    }
+
+    /// Whether a server's documents are those of one that does not answer any more: it has failed, or has not been heard
+    /// in this run and is not waited for any more.
+    pub(super) fn is_lost(&self, server: &Server, now: Instant) -> bool {
+        server.health.standing().lost || (server.is_remembered && self.awaited_until(server, now).is_none())
+    }
+
+    /// Until when a server may still be going to say what it serves; `None` once it has, or is not waited for.
+    pub(super) fn awaited_until(&self, server: &Server, now: Instant) -> Option<Instant> {
+        server.health.awaited_until(now).filter(|_| !self.ended.contains(&server.id))
+    }
+
+    /// Until when Leases are waited for, if they are.
+    pub(super) fn leases_awaited(&self, now: Instant) -> Option<Instant> {
+        self.leases_awaited_until.filter(|until| now < *until)
     }
 
     /// When time alone changes something: a server that was waited for is given up, an exclusion ends.
     pub(super) fn next_wake(&self, now: Instant) -> Option<Instant> {
-        let given_up = self.servers().filter_map(|server| server.health.awaited_until(now)).min();
-        given_up.into_iter().chain(self.exclusions.next_expiry()).min()
+        let given_up = self.servers().filter_map(|server| self.awaited_until(server, now)).min();
+        given_up.into_iter().chain(self.leases_awaited(now)).chain(self.exclusions.next_expiry()).min()
     }
 
     /// Notes that such a time has come.

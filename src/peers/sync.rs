@@ -1,6 +1,7 @@
 //! The one task that knows everything: takes what the loops report, builds the view and publishes it if it is new.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
@@ -15,10 +16,12 @@ use super::cluster::{Cluster, Server};
 use super::details::{Details, DetailsReader};
 use super::exclusions::{self, Excluded};
 use super::fetch::{Limits, ServerReader};
+use super::health::UNHEARD_LIMIT;
+use super::leases::{Found, LeaseSetup, Leases};
 use super::metrics::{Metrics, ServerMetrics};
 use super::poll::{self, Report, Signals};
 use super::{Peering, Setup};
-use crate::apimachinery::peer::Peer;
+use crate::apimachinery::peer::{Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
 use crate::drain;
 use crate::view::{self, ViewReader, ViewWriter};
@@ -37,7 +40,19 @@ pub struct Controller {
     loops: BTreeMap<ServerId, Loop>,
     tasks: JoinSet<()>,
     cache: Option<Cache>,
+    remembered: RememberedPeers,
     view: ViewWriter,
+    leases: watch::Receiver<Found>,
+    found: Found,
+    served: watch::Sender<Option<String>>,
+}
+
+/// The peers of an earlier run.
+#[derive(Default)]
+struct RememberedPeers {
+    peers: Vec<Arc<Peer>>,
+    /// Until when they count as peers, whoever else names them.
+    until: Option<Instant>,
 }
 
 /// Where the loops report.
@@ -62,7 +77,7 @@ impl Controller {
     pub fn new(setup: Setup) -> (Self, ViewReader) {
         let now = Instant::now();
         let mut cluster = Cluster::new(Server::local(&setup.hostname, now));
-        for peer in current_peers(&setup) {
+        for peer in known_peers(&setup, &Found::default(), &[]) {
             cluster.add(&peer, now);
         }
         let mut builder = Builder::new(setup.peering.off_reason());
@@ -75,10 +90,32 @@ impl Controller {
             loops: BTreeMap::new(),
             tasks: JoinSet::new(),
             cache: None,
+            remembered: RememberedPeers::default(),
             view,
+            leases: watch::channel(Found::default()).1,
+            found: Found::default(),
+            served: watch::Sender::new(None),
             setup,
         };
         (controller, reader)
+    }
+
+    /// Finds peers through Leases too, from now on. When `withdraw` starts, this front's own Lease is taken back.
+    pub fn find_peers(&mut self, setup: LeaseSetup, withdraw: drain::Watcher) {
+        if let Peering::Off(_) = self.setup.peering {
+            return;
+        }
+        let leases = Leases {
+            client: self.local_kube_client(),
+            setup,
+            hostname: self.setup.hostname.clone(),
+            served: self.served.subscribe(),
+            retry: self.setup.intervals.refused,
+        };
+        let (found, leases_found) = watch::channel(Found::default());
+        self.leases = leases_found;
+        self.cluster.await_leases(Instant::now());
+        self.tasks.spawn(leases.run(found, withdraw));
     }
 
     /// Runs until the drain starts or nobody reads the view any more. The last view stays.
@@ -89,6 +126,7 @@ impl Controller {
         let outlets = Outlets { lists, details };
         let (excluded, mut exclusions) = watch::channel(Excluded::default());
         let objects_changed = Arc::new(Notify::new());
+        let mut found = self.leases.clone();
         self.start_local(&outlets);
         self.reconcile_peers(&outlets);
         if let Peering::On(_) = self.setup.peering {
@@ -109,7 +147,11 @@ impl Controller {
                     let excluded = exclusions.borrow_and_update().clone();
                     self.cluster.exclude(excluded, Instant::now());
                 }
-                Ok(()) = self.setup.peers.changed() => self.reconcile_peers(&outlets),
+                Ok(()) = found.changed() => {
+                    let now_found = found.borrow_and_update().clone();
+                    self.take_found(now_found, &outlets);
+                }
+                () = sleep_until_some(self.remembered.until) => self.forget(&outlets),
                 () = sleep_until_some(wake) => self.cluster.wake(Instant::now()),
                 () = self.view.closed() => break,
                 () = drain.draining() => break,
@@ -130,17 +172,37 @@ impl Controller {
         }
     }
 
-    /// Takes what an earlier run knew. Nothing is merged without peers, so nothing is kept either.
+    /// Takes what an earlier run knew, peers included: those that Leases do not name any more may have left while this
+    /// front was away, or may be named only once the local server answers. Nothing is merged without peers, so nothing
+    /// is kept either.
     async fn remember(&mut self) {
         let Peering::On(_) = self.setup.peering else { return };
         let Some(path) = self.setup.cache_dir.clone() else { return };
-        let servers = self.cluster.servers().map(|server| server.id.clone()).collect();
-        let (mut cache, memory) = Cache::open(path, servers).await;
-        for (id, remembered) in memory {
-            self.cluster.restore(&id, remembered);
+        let (mut cache, memory) = Cache::open(path).await;
+        let now = Instant::now();
+        self.remembered.peers = memory.values().filter_map(|server| server.peer.clone()).collect();
+        self.remembered.until = (!self.remembered.peers.is_empty()).then(|| now + UNHEARD_LIMIT);
+        for peer in known_peers(&self.setup, &self.found, &self.remembered.peers) {
+            self.cluster.add(&peer, now);
+        }
+        for (id, server) in memory {
+            self.cluster.restore(&id, server);
         }
         self.cluster.cache(cache.current_problem());
         self.cache = Some(cache);
+    }
+
+    /// Peers that nobody but an earlier run names.
+    fn remembered_only(&self) -> BTreeSet<ServerId> {
+        let named: BTreeSet<ServerId> =
+            known_peers(&self.setup, &self.found, &[]).into_iter().map(|peer| peer.id.clone()).collect();
+        self.remembered.peers.iter().map(|peer| peer.id.clone()).filter(|id| !named.contains(id)).collect()
+    }
+
+    /// Peers that nobody else has named for so long have left.
+    fn forget(&mut self, outlets: &Outlets) {
+        self.remembered = RememberedPeers::default();
+        self.reconcile_peers(outlets);
     }
 
     /// A server lists what an object declares a moment after it has told of the object, so all are asked soon.
@@ -162,6 +224,14 @@ impl Controller {
             }
         }
         self.view.publish(view);
+        let served = self.cluster.local.served_hash();
+        self.served.send_if_modified(|known| {
+            let is_new = served.is_some() && *known != served;
+            if is_new {
+                known.clone_from(&served);
+            }
+            is_new
+        });
     }
 
     fn take_report(&mut self, report: Report) {
@@ -184,6 +254,29 @@ impl Controller {
         }
     }
 
+    /// Takes what Leases say: who the peers are, and whose server serves something new.
+    fn take_found(&mut self, found: Found, outlets: &Outlets) {
+        self.cluster.take_lease_problem(found.problem.clone());
+        let known = std::mem::replace(&mut self.found, found);
+        if known.peers != self.found.peers {
+            self.reconcile_peers(outlets);
+        }
+        let mut ended = self.found.ended.clone();
+        if self.found.is_complete {
+            ended.extend(self.remembered_only());
+            self.cluster.leases_known();
+        }
+        self.cluster.take_ended(ended);
+        for (id, news) in &self.found.announced {
+            let before = known.announced.get(id);
+            if before != Some(news)
+                && let Some(peer) = self.loops.get(id)
+            {
+                peer.signals.announced(before, news);
+            }
+        }
+    }
+
     fn start_local(&mut self, outlets: &Outlets) {
         let client = ServerClient::new(
             Arc::clone(&self.setup.upstream),
@@ -196,10 +289,9 @@ impl Controller {
 
     /// Makes the loops fit the list of peers.
     fn reconcile_peers(&mut self, outlets: &Outlets) {
-        self.setup.peers.mark_unchanged();
         let Peering::On(connector) = &self.setup.peering else { return };
         let connector = Arc::clone(connector);
-        let wanted = current_peers(&self.setup);
+        let wanted = known_peers(&self.setup, &self.found, &self.remembered.peers);
         let ids: BTreeSet<&ServerId> = wanted.iter().map(|peer| &peer.id).collect();
         let gone: Vec<ServerId> = self.cluster.peers.keys().filter(|id| !ids.contains(id)).cloned().collect();
         for id in gone {
@@ -214,7 +306,10 @@ impl Controller {
                 continue;
             }
             self.cluster.add(&peer, Instant::now());
-            let client = ServerClient::new(Arc::clone(&connector), peer.address, Arc::clone(&self.identity));
+            let mut client = ServerClient::new(Arc::clone(&connector), peer.address, Arc::clone(&self.identity));
+            if peer.kind == PeerKind::Front {
+                client = client.expecting_front(&peer.hostname);
+            }
             let metrics = self.metrics.peer(&peer.hostname);
             self.start(peer.id.clone(), Some(peer), client, metrics, outlets);
         }
@@ -266,12 +361,19 @@ async fn cache_problem(cache: &mut Option<Cache>) -> Option<String> {
     }
 }
 
-/// Peers without this node and without doubles; none while peering is off.
-fn current_peers(setup: &Setup) -> Vec<Arc<Peer>> {
+/// Static peers, those found through Leases and those of an earlier run, without this node and without doubles, of
+/// which the first one counts; none while peering is off. At an address where another peer is now nobody is remembered.
+fn known_peers(setup: &Setup, found: &Found, remembered: &[Arc<Peer>]) -> Vec<Arc<Peer>> {
     let mut seen = BTreeSet::from([ServerId::from_hostname(&setup.hostname)]);
     match setup.peering {
         Peering::Off(_) => Vec::new(),
-        Peering::On(_) => setup.peers.borrow().iter().filter(|peer| seen.insert(peer.id.clone())).cloned().collect(),
+        Peering::On(_) => {
+            let now: Vec<&Arc<Peer>> = setup.static_peers.iter().chain(&found.peers).collect();
+            let addresses: BTreeSet<SocketAddr> = now.iter().map(|peer| peer.address).collect();
+            let before = remembered.iter().filter(|peer| !addresses.contains(&peer.address));
+            let all = now.iter().copied().chain(before);
+            all.filter(|peer| seen.insert(peer.id.clone())).cloned().collect()
+        }
     }
 }
 

@@ -98,6 +98,11 @@ impl Cluster {
         self.nodes.iter().find(|node| node.name() == name).expect("a node of this name in the cluster")
     }
 
+    /// The store, to stop it or let it stand still.
+    pub fn etcd_process(&self) -> &Process {
+        self.etcd.process()
+    }
+
     /// The kube-controller-manager.
     pub fn controller_manager(&self) -> Option<&Server> {
         self.controller_manager.as_ref()

@@ -33,6 +33,7 @@ mod components;
 mod kubeconfig;
 mod programs;
 mod progress;
+mod waiting;
 
 pub mod client;
 pub mod cluster;
@@ -52,3 +53,4 @@ pub use kubectl::{Kubectl, KubectlOutput};
 pub use pki::{KeyPair, Pki, Subject};
 pub use process::Process;
 pub use topology::{Topology, Version};
+pub use waiting::eventually;

@@ -12,6 +12,12 @@ use crate::apimachinery::server_id::ServerId;
 /// Largest file that is read or written: twice what a server may say in its lists, legacy documents included.
 const MAX_BYTES: u64 = 64 << 20;
 
+/// Most files that are read.
+const MAX_SERVERS: usize = 100;
+
+/// What a file's name ends in, after the server's ID.
+const SUFFIX: &str = ".json";
+
 /// Only peerfront reads its files: they tell what a cluster serves.
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
@@ -39,13 +45,20 @@ impl Directory {
         create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(problem)
     }
 
+    /// The servers of which there is a file, save for more than a control plane can have.
+    pub(super) fn servers(&self) -> Vec<ServerId> {
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let id = |name: &str| ServerId::parse(name.strip_suffix(SUFFIX)?);
+        entries.filter_map(|entry| id(entry.file_name().to_str()?)).take(MAX_SERVERS).collect()
+    }
+
     /// What the file of a server says; `None` if there is none.
     pub(super) fn read(&self, id: &ServerId) -> Result<Option<Remembered>, String> {
         let path = self.path(id);
         let problem = |error: String| format!("{} is ignored: {error}", path.display());
         let file = match File::open(&path) {
             Ok(file) => file,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(problem(error.to_string())),
         };
         let mut bytes = Vec::new();
@@ -82,7 +95,7 @@ impl Directory {
     }
 
     fn path(&self, id: &ServerId) -> PathBuf {
-        self.0.join(format!("{id}.json"))
+        self.0.join(format!("{id}{SUFFIX}"))
     }
 }
 

@@ -14,7 +14,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
-use crate::apimachinery::peer::PeerKind;
 use crate::discovery::ApiGroupDiscoveryList;
 use crate::metrics::Registry;
 use crate::peers::Intervals;
@@ -131,7 +130,8 @@ struct Front {
     peer: Arc<Peer>,
     peer_server: Option<ApiServer>,
     peer_state: watch::Sender<State>,
-    peers: watch::Sender<Vec<Arc<Peer>>>,
+    leases: watch::Sender<Found>,
+    upstream_address: SocketAddr,
     connector: Arc<Connector>,
     cache_dir: PathBuf,
     failed_connects: mpsc::Sender<ServerId>,
@@ -155,18 +155,20 @@ impl Front {
         let roots = plane.path("serving-ca.crt");
         let connector = Connector::load(&roots, Some(&files), "kubernetes.default.svc", &[ALPN_HTTP_1_1]).unwrap();
         let connector = Arc::new(connector);
-        let (peers, failed_connects) = (watch::Sender::new(vec![Arc::clone(&peer)]), mpsc::channel(1).0);
+        let found = Found { peers: vec![Arc::clone(&peer)], is_complete: true, ..Found::default() };
+        let (leases, failed_connects) = (watch::Sender::new(found), mpsc::channel(1).0);
         let registry = Arc::new(Registry::new());
         let cache_dir = directory.path().join("cache");
         let (view, trigger, task) = (view::channel(nothing()).1, drain::channel().0, tokio::spawn(async {}));
         let mut front = Self {
+            upstream_address: local.address(),
             plane,
             local,
             local_state,
             peer,
             peer_server: Some(peer_server),
             peer_state,
-            peers,
+            leases,
             connector,
             cache_dir,
             failed_connects,
@@ -184,18 +186,21 @@ impl Front {
     fn run(&mut self) {
         let (failed_connects, failed) = mpsc::channel(8);
         self.registry = Arc::new(Registry::new());
-        let (controller, view) = Controller::new(Setup {
+        let (mut controller, view) = Controller::new(Setup {
             hostname: "node-a".to_owned(),
-            upstream_address: self.local.address(),
+            upstream_address: self.upstream_address,
             upstream: Arc::clone(&self.connector),
             peering: Peering::On(Arc::clone(&self.connector)),
-            peers: self.peers.subscribe(),
+            static_peers: Vec::new(),
             identity_headers: IdentityHeaderNames::default(),
             failed_connects: failed,
             cache_dir: Some(self.cache_dir.clone()),
             intervals: Intervals { local: TICK, peer: TICK, refused: TICK },
             registry: Arc::clone(&self.registry),
         });
+        controller.leases = self.leases.subscribe();
+        controller.cluster.await_leases(Instant::now());
+        controller.leases.mark_changed();
         let (trigger, drain) = drain::channel();
         (self.view, self.failed_connects, self.trigger) = (view, failed_connects, trigger);
         self.task = tokio::spawn(controller.run(drain));
@@ -277,7 +282,7 @@ async fn view_follows_a_peer_that_changes_dies_and_returns() {
     front.until("available again", |view| view.peers[0].available).await;
     assert!(front.registry.render().contains("peerfront_peer_available{peer=\"node-b\"} 1"));
 
-    front.peers.send_replace(Vec::new());
+    front.leases.send_replace(Found { is_complete: true, ..Found::default() });
     front.until_listed(&["apps/v1"]).await;
     front.finish().await;
 }
@@ -296,7 +301,7 @@ async fn all_series_exist_at_zero_before_anything_was_read() {
 #[tokio::test]
 async fn failed_connect_is_published_at_once_and_undone_by_a_new_connection() {
     let mut front = Front::start(state(&["apps/v1=deployments"], &[]), state(&["batch/v1=jobs"], &[])).await;
-    front.until("peer heard", |view| view.peers[0].heard && view.documents().is_some()).await;
+    front.until("peer heard", |view| view.documents().is_some()).await;
     let before = front.peer_server.as_ref().unwrap().connections();
     let mut changes = front.view.clone();
     front.failed_connects.send(front.peer.id.clone()).await.unwrap();
@@ -358,6 +363,36 @@ async fn restart_beside_a_lost_peer_shows_what_it_showed_before() {
 }
 
 #[tokio::test]
+async fn peer_that_left_shortly_before_a_restart_is_listed_as_lost() {
+    let mut front = Front::start(state(&["apps/v1=deployments"], &[]), state(&["batch/v1=jobs"], &[])).await;
+    front.until_listed(&["apps/v1", "batch/v1"]).await;
+    front.halt().await;
+    front.stop_peer().await;
+    front.leases.send_replace(Found { is_complete: true, ..Found::default() });
+    front.run();
+    let view = front.until("the first documents", |view| view.documents().is_some()).await;
+    assert_eq!(listed(&view), ["apps/v1", "!batch/v1"]);
+    front.finish().await;
+}
+
+#[tokio::test]
+async fn front_that_starts_before_its_server_knows_its_peers_and_lists_what_it_listed() {
+    let mut front =
+        Front::start(state(&["apps/v1=deployments"], &[]), state(&["apps/v1=deployments", "batch/v1=jobs"], &[])).await;
+    front.until_listed(&["apps/v1", "batch/v1"]).await;
+    front.halt().await;
+    // At the server's address nobody answers any more, and Leases are read through it.
+    let other = serve(&front.plane, FREE_PORT, &front.local_state).await;
+    std::mem::replace(&mut front.local, other).stop().await;
+    front.leases.send_replace(Found::default());
+    front.run();
+    let view = front.until("the first documents", |view| view.documents().is_some()).await;
+    assert_eq!(listed(&view), ["apps/v1", "batch/v1"]);
+    front.until("the peer", |view| view.peers.first().is_some_and(|peer| peer.available && peer.heard)).await;
+    front.finish().await;
+}
+
+#[tokio::test]
 async fn cache_that_cannot_be_written_is_said_and_not_waited_for() {
     let mut front = Front::start(state(&["apps/v1=deployments"], &[]), state(&["batch/v1=jobs"], &[])).await;
     front.halt().await;
@@ -366,8 +401,8 @@ async fn cache_that_cannot_be_written_is_said_and_not_waited_for() {
     front.cache_dir = obstacle.join("cache");
     front.run();
     let view = front.until("ready", ClusterView::is_ready).await;
-    assert_eq!(view.readiness[3].state, ConditionState::Degraded);
-    assert!(view.readiness[3].message.contains("--cache-dir"), "{}", view.readiness[3].message);
+    assert_eq!(view.readiness[4].state, ConditionState::Degraded);
+    assert!(view.readiness[4].message.contains("--cache-dir"), "{}", view.readiness[4].message);
     front.until_listed(&["apps/v1", "batch/v1"]).await;
     front.finish().await;
 }
