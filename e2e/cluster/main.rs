@@ -1,6 +1,7 @@
 //! The main job on real kube-apiservers of three versions.
 
 mod discovery;
+mod documents;
 mod failures;
 mod freshness;
 mod identity;
@@ -41,6 +42,9 @@ fn main() -> ExitCode {
             freshness::custom_resource_in_a_built_in_group_hides_nothing,
             freshness::front_restarted_beside_a_stopped_one_lists_everything_at_once,
             discovery::who_may_not_read_discovery_gets_the_servers_own_answer,
+            documents::every_listed_group_version_has_the_same_document_on_every_node,
+            documents::entries_are_those_of_the_servers_that_own_them,
+            documents::core_versions_differ_in_the_address_of_the_server_alone,
             namespaces::namespace_with_a_resource_of_a_newer_server_goes_away,
             namespaces::without_peerfront_the_object_is_orphaned,
             failures::requests_only_a_lost_node_can_serve_are_refused_and_come_back,

@@ -173,8 +173,8 @@ mod tests {
 
     use super::super::arbitrary;
     use super::super::model::{ApiVersionDiscovery, Freshness};
-    use super::super::render::Rendered;
     use super::*;
+    use crate::apimachinery::encoding::Encoding;
 
     const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     const LIST: &str = r#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2beta1","metadata":{},
@@ -292,15 +292,15 @@ mod tests {
 
         #[test]
         fn what_is_rendered_reads_back_the_same(list in arbitrary::list()) {
-            let rendered = Rendered::new(&list);
-            for body in [&rendered.json.plain, &rendered.pretty.plain] {
-                prop_assert_eq!(parse(body, Some(V2)).unwrap(), Document::Aggregated(list.clone()));
+            for encoding in [Encoding::Json, Encoding::PrettyJson] {
+                let body = arbitrary::written(&list, encoding);
+                prop_assert_eq!(parse(&body, Some(V2)).unwrap(), Document::Aggregated(list.clone()));
             }
         }
 
         #[test]
         fn damaged_documents_never_panic(list in arbitrary::list(), at in any::<prop::sample::Index>(), bytes in prop::collection::vec(any::<u8>(), 0..4)) {
-            let mut body = Rendered::new(&list).json.plain.to_vec();
+            let mut body = arbitrary::written(&list, Encoding::Json).to_vec();
             let at = at.index(body.len());
             body.splice(at..at + 1, bytes);
             let _ = parse(&body, Some(V2));

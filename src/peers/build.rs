@@ -1,4 +1,4 @@
-//! What is known into a view. Merging and rendering are skipped while the lists to merge are the same.
+//! What is known into a view. Merging and rendering are skipped while what goes into them is the same.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::readiness::conditions;
 use crate::apimachinery::gvr::GroupVersion;
 use crate::discovery::model::ApiVersionDiscovery;
 use crate::discovery::stale::{Lists, settle};
-use crate::discovery::{ApiGroupDiscoveryList, Rendered, merge};
+use crate::discovery::{ApiGroupDiscoveryList, Documents, Inputs, V2Beta1};
 use crate::routing::{Exclusions, LocalServer, PeerRoutes, RoutingTable};
-use crate::view::{ClusterView, Discovery, Documents, LocalState, PeerState};
+use crate::view::{ClusterView, Discovery, LocalState, PeerState};
 
 /// Builds views, and remembers what the next one can share with the last.
 pub(super) struct Builder {
     peering_off: Option<String>,
-    api: Merged,
-    apis: Merged,
+    /// The last documents, with what they were made of.
+    last: Option<(Inputs, Arc<Documents>)>,
     /// Set once documents have been given out: they never go away again.
     is_started: bool,
 }
@@ -27,7 +27,7 @@ pub(super) struct Builder {
 impl Builder {
     /// Makes a builder; `peering_off` says why there are no peers.
     pub(super) fn new(peering_off: Option<String>) -> Self {
-        Self { peering_off, api: Merged::default(), apis: Merged::default(), is_started: false }
+        Self { peering_off, last: None, is_started: false }
     }
 
     /// The view of the cluster as it is known at `now`.
@@ -53,40 +53,36 @@ impl Builder {
         if !self.is_started {
             return Discovery::Awaited;
         }
-        Discovery::Merged(Documents {
-            api: self.api.update(cluster, now, |server| server.api.as_ref()),
-            apis: self.apis.update(cluster, now, |server| server.apis.as_ref()),
-        })
-    }
-}
-
-/// One merged document, with the lists that it was made of.
-#[derive(Default)]
-struct Merged {
-    lists: Lists,
-    rendered: Option<Arc<Rendered>>,
-}
-
-impl Merged {
-    fn update(&mut self, cluster: &Cluster, now: Instant, document: fn(&Server) -> Option<&Document>) -> Arc<Rendered> {
-        let (lost, live): (Vec<&Server>, Vec<&Server>) =
-            cluster.servers().partition(|server| cluster.is_lost(server, now));
-        let local = document(&cluster.local);
-        let listed = |servers: Vec<&Server>| -> Lists {
-            let lists = servers.into_iter().filter_map(|server| Some((server, document(server)?)));
-            lists.map(|(server, read)| (server.id.clone(), with_locals_word(server, read, cluster, local))).collect()
+        let inputs = inputs(cluster, now);
+        let documents = match self.last.take() {
+            Some((last, documents)) if last == inputs => documents,
+            _ => Arc::new(Documents::build(&inputs)),
         };
-        let lists = settle(&listed(live), &listed(lost));
-        match &self.rendered {
-            Some(rendered) if lists == self.lists => Arc::clone(rendered),
-            _ => {
-                let rendered = Arc::new(Rendered::new(&merge(&lists, &cluster.local.id)));
-                self.lists = lists;
-                self.rendered = Some(Arc::clone(&rendered));
-                rendered
-            }
-        }
+        self.last = Some((inputs, Arc::clone(&documents)));
+        Discovery::Merged(documents)
     }
+}
+
+fn inputs(cluster: &Cluster, now: Instant) -> Inputs {
+    let is_given = cluster.servers().any(|server| server.gives_v2beta1 && !cluster.is_lost(server, now));
+    Inputs {
+        local: cluster.local.id.clone(),
+        api: settled(cluster, now, |server| server.api.as_ref()),
+        apis: settled(cluster, now, |server| server.apis.as_ref()),
+        legacy: cluster.servers().map(|server| (server.id.clone(), Arc::clone(&server.legacy))).collect(),
+        v2beta1: if is_given { V2Beta1::Given } else { V2Beta1::Gone },
+    }
+}
+
+/// Every server's list with its freshness settled.
+fn settled(cluster: &Cluster, now: Instant, document: fn(&Server) -> Option<&Document>) -> Lists {
+    let (lost, live): (Vec<&Server>, Vec<&Server>) = cluster.servers().partition(|server| cluster.is_lost(server, now));
+    let local = document(&cluster.local);
+    let listed = |servers: Vec<&Server>| -> Lists {
+        let lists = servers.into_iter().filter_map(|server| Some((server, document(server)?)));
+        lists.map(|(server, read)| (server.id.clone(), with_locals_word(server, read, cluster, local))).collect()
+    };
+    settle(&listed(live), &listed(lost))
 }
 
 /// What a server's document adds to the merged one: of the local server all. What is left to the local server counts of

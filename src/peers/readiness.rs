@@ -57,16 +57,6 @@ fn peers(cluster: &Cluster, peering_off: Option<&str>, now: Instant) -> Conditio
     Condition { name: "peer-discovery", state, message }
 }
 
-fn missing(server: &Server) -> String {
-    let reason = match &server.error {
-        Some(error) => error,
-        None if server.health.standing().heard => "no connection",
-        None => "not asked yet",
-    };
-    let listed = if server.is_remembered { " (what it served before this front's start is listed)" } else { "" };
-    format!("{}: {reason}{listed}", server.hostname)
-}
-
 fn leases(cluster: &Cluster, peering_off: Option<&str>) -> Condition {
     const FALLBACK: &str = "until then only the peers of --peers are known";
     let (state, message) = match &cluster.lease_problem {
@@ -80,6 +70,16 @@ fn leases(cluster: &Cluster, peering_off: Option<&str>) -> Condition {
         _ => (ConditionState::Met, String::new()),
     };
     Condition { name: "peer-leases", state, message }
+}
+
+fn missing(server: &Server) -> String {
+    let reason = match &server.error {
+        Some(error) => error,
+        None if server.health.standing().heard => "no connection",
+        None => "not asked yet",
+    };
+    let listed = if server.is_remembered { " (what it served before this front's start is listed)" } else { "" };
+    format!("{}: {reason}{listed}", server.hostname)
 }
 
 fn exclusions(cluster: &Cluster, peering_off: Option<&str>) -> Condition {

@@ -185,9 +185,7 @@ impl Controller {
         for peer in known_peers(&self.setup, &self.found, &self.remembered.peers) {
             self.cluster.add(&peer, now);
         }
-        for (id, server) in memory {
-            self.cluster.restore(&id, server);
-        }
+        self.cluster.restore(memory);
         self.cluster.cache(cache.current_problem());
         self.cache = Some(cache);
     }

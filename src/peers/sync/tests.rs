@@ -14,7 +14,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
-use crate::discovery::ApiGroupDiscoveryList;
 use crate::metrics::Registry;
 use crate::peers::Intervals;
 use crate::routing::RoutingTable;
@@ -199,8 +198,8 @@ impl Front {
             registry: Arc::clone(&self.registry),
         });
         controller.leases = self.leases.subscribe();
-        controller.cluster.await_leases(Instant::now());
         controller.leases.mark_changed();
+        controller.cluster.await_leases(Instant::now());
         let (trigger, drain) = drain::channel();
         (self.view, self.failed_connects, self.trigger) = (view, failed_connects, trigger);
         self.task = tokio::spawn(controller.run(drain));
@@ -246,7 +245,7 @@ impl Front {
 /// `group/version` of the merged `/apis`, `!` before what is stale.
 fn listed(view: &ClusterView) -> Vec<String> {
     let Some(documents) = view.documents() else { return Vec::new() };
-    let list: ApiGroupDiscoveryList = serde_json::from_slice(&documents.apis.json.plain).unwrap();
+    let list = crate::peers::tests::aggregated(documents);
     list.group_versions()
         .map(|(group, listed)| {
             let mark = if String::from(listed.freshness.clone()) == "Stale" { "!" } else { "" };
@@ -401,8 +400,9 @@ async fn cache_that_cannot_be_written_is_said_and_not_waited_for() {
     front.cache_dir = obstacle.join("cache");
     front.run();
     let view = front.until("ready", ClusterView::is_ready).await;
-    assert_eq!(view.readiness[4].state, ConditionState::Degraded);
-    assert!(view.readiness[4].message.contains("--cache-dir"), "{}", view.readiness[4].message);
+    let cache = view.readiness.iter().find(|condition| condition.name == "cache-directory").unwrap();
+    assert_eq!(cache.state, ConditionState::Degraded);
+    assert!(cache.message.contains("--cache-dir"), "{}", cache.message);
     front.until_listed(&["apps/v1", "batch/v1"]).await;
     front.finish().await;
 }
