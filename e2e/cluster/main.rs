@@ -3,6 +3,7 @@
 mod discovery;
 mod documents;
 mod failures;
+mod freshness;
 mod identity;
 mod metrics;
 mod namespaces;
@@ -38,6 +39,9 @@ fn main() -> ExitCode {
             discovery::all_fronts_answer_with_the_same_document,
             discovery::unchanged_document_is_not_sent_again,
             discovery::custom_resource_is_usable_at_once_and_listed_everywhere,
+            freshness::changes_on_a_server_show_through_every_node,
+            freshness::custom_resource_in_a_built_in_group_hides_nothing,
+            freshness::front_restarted_beside_a_stopped_one_lists_everything_at_once,
             discovery::who_may_not_read_discovery_gets_the_servers_own_answer,
             documents::every_listed_group_version_has_the_same_document_on_every_node,
             documents::entries_are_those_of_the_servers_that_own_them,
