@@ -260,10 +260,8 @@ impl<'v> Call<'v> {
     /// Answers with an OpenAPI document, once the server has allowed this caller to read it.
     async fn openapi(&self, page: &openapi::Page, head: &Parts) -> Result<Answer, Error> {
         let asked = openapi::serve::conditional(head);
-        let ask = async {
-            let prepared = self.front.forwarder.prepare_bodiless(self.caller, self.context.client, asked.clone())?;
-            self.to_upstream(prepared, NotFound::Pass, self.stand_ins()).await
-        };
+        // That it has no such document is an answer as well.
+        let ask = self.ask(asked.clone(), NotFound::Pass);
         match self.front.authorizer.reader(self.caller, &asked, ask).await? {
             Verdict::Allowed(reader) => Ok(Answer::Made(openapi::serve(&reader, page, head))),
             Verdict::Refused(answer) => Ok(Answer::Streamed(answer)),

@@ -157,17 +157,21 @@ pub fn stand_ins<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) 
 }
 
 fn non_resource<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -> Decision<'v> {
-    if hop == Hop::First && is_open_api(&info.path) && matches!(*info.method, Method::GET | Method::HEAD) {
-        return Decision::OpenApi;
-    }
     let path = DiscoveryPath::parse(&info.path).filter(|path| hop == Hop::First && path.answers(info.method));
     match path {
         Some(DiscoveryPath::GroupVersion(of)) if table.exclusion_of(&of.group, &of.version).is_some() => {
             unmerged(info, hop, table)
         }
         Some(path) => Decision::Discovery(path),
+        None if hop == Hop::First && is_open_api(info) => Decision::OpenApi,
         None => unmerged(info, hop, table),
     }
+}
+
+/// Whether it is a GET or HEAD of an OpenAPI document.
+fn is_open_api(info: &RequestInfo<'_>) -> bool {
+    let is_document = matches!(&*info.path, "/openapi/v2" | "/openapi/v3") || info.path.starts_with("/openapi/v3/");
+    is_document && matches!(*info.method, Method::GET | Method::HEAD)
 }
 
 /// Decides about a request for no resource that no merged document answers: the local server does, but for documents of
@@ -197,10 +201,6 @@ pub fn unmerged<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -
     }
     let may_be_served = table.may_have_more(&asked.group, &asked.version) && !asked.group.is_empty();
     left(if may_be_served { NotFound::Unavailable } else { NotFound::Pass }, candidates(Elsewhere::LocalUnreachable))
-}
-
-fn is_open_api(path: &str) -> bool {
-    matches!(path, "/openapi/v2" | "/openapi/v3") || path.starts_with("/openapi/v3/")
 }
 
 /// A resource request with what the table says of it.
