@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use crate::authn::{Authenticator, Caller, CallerKind};
@@ -238,7 +238,8 @@ impl<'v> Call<'v> {
         if not_found == NotFound::Pass {
             return Ok(response);
         }
-        match (forward::denial(response).await, not_found) {
+        let method = self.info.map_or(Method::GET, |info| info.method.clone());
+        match (forward::denial(response, &method).await, not_found) {
             ((_, Some(Denial::Path)), _) | ((_, Some(Denial::Resource)), NotFound::Unavailable) => {
                 Err(Error::Unavailable("it is not known yet which server serves this resource"))
             }

@@ -83,7 +83,7 @@ pub enum Reason {
     InternalError,
     /// 503.
     ServiceUnavailable,
-    /// Upstream has no word for this; left out. Used for 414 and 431.
+    /// Upstream has no word for this; left out. Used for 414, 431 and a body that cannot be read.
     #[serde(rename = "")]
     Unknown,
 }
@@ -144,6 +144,14 @@ impl Status {
         let details = StatusDetails { causes: vec![cause], ..StatusDetails::default() };
         let status = Self::new(500, Reason::InternalError, format!("Internal error occurred: {message}"));
         Self { details: Some(details), ..status }
+    }
+
+    /// 500 without a reason, as upstream answers when a body cannot be read.
+    /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/handlers/responsewriters/status.go>
+    /// (`ErrorToAPIStatus`)
+    #[must_use]
+    pub fn unreadable_body() -> Self {
+        Self::new(500, Reason::Unknown, "the body of the request cannot be read")
     }
 
     /// 504; the message is sent with upstream's opening.

@@ -21,7 +21,7 @@ use proptest::test_runner::TestRunner;
 use super::arbitrary::{server, servers, written};
 use super::legacy::{Answer, LegacyDocuments, LegacyWalk};
 use super::model::{ApiGroupDiscoveryList, Freshness};
-use super::parse::{Document, parse, parse_resources};
+use super::parse::{Document, parse, parse_legacy_resources};
 use super::stale::Lists;
 use super::{Documents, Found, Inputs, V2Beta1, serve};
 use crate::apimachinery::discovery_path::DiscoveryPath;
@@ -94,8 +94,8 @@ fn legacy_walk_of_a_real_version_comes_to_its_aggregated_document() {
         let pending: Vec<_> = walk.pending().collect();
         for (group_version, path) in pending {
             let document = folder.join(format!("{}.json", path.trim_start_matches('/').replace('/', "__")));
-            let resources = parse_resources(&fs::read(document).unwrap(), None, &group_version).unwrap();
-            walk.record(group_version, Answer::Resources(resources));
+            let resources = parse_legacy_resources(&fs::read(document).unwrap(), None, &group_version).unwrap();
+            walk.record(group_version, Answer::Resources(resources.into()));
         }
         assert_eq!(walk.finish(None), aggregated(&folder), "{release}");
     }

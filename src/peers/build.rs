@@ -1,6 +1,5 @@
 //! What is known into a view. Merging and rendering are skipped while what goes into them is the same.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -33,26 +32,29 @@ impl Builder {
 
     /// The view of the cluster as it is known at `now`.
     pub(super) fn build(&mut self, cluster: &Cluster, now: Instant) -> ClusterView {
-        self.is_started |= cluster.local.health.standing().heard && !cluster.awaits_peers(now);
+        // A local server that does not come back after this front's restart is listed as before it, as a lost one.
+        let is_local_known =
+            cluster.local.health.standing().heard || (cluster.local.is_remembered && cluster.local.is_lost(now));
+        self.is_started |= is_local_known && !cluster.awaits_peers(now);
         ClusterView {
             routes: routes(cluster, now),
-            discovery: self.discovery(cluster),
+            discovery: self.discovery(cluster, now),
             local: local_state(&cluster.local),
-            peers: cluster.peers.values().filter_map(peer_state).collect(),
+            peers: cluster.peers.values().filter_map(|server| peer_state(server, now)).collect(),
             readiness: conditions(cluster, self.peering_off.as_deref(), now),
         }
     }
 }
 
 impl Builder {
-    fn discovery(&mut self, cluster: &Cluster) -> Discovery {
+    fn discovery(&mut self, cluster: &Cluster, now: Instant) -> Discovery {
         if self.peering_off.is_some() {
             return Discovery::LeftToUpstream;
         }
         if !self.is_started {
             return Discovery::Awaited;
         }
-        let inputs = inputs(cluster);
+        let inputs = inputs(cluster, now);
         let documents = match self.last.take() {
             Some((last, documents)) if last == inputs => documents,
             _ => Arc::new(Documents::build(&inputs)),
@@ -62,20 +64,20 @@ impl Builder {
     }
 }
 
-fn inputs(cluster: &Cluster) -> Inputs {
+fn inputs(cluster: &Cluster, now: Instant) -> Inputs {
+    let gives_v2beta1 = cluster.servers().any(|server| server.gives_v2beta1 && !server.is_lost(now));
     Inputs {
         local: cluster.local.id.clone(),
-        api: settled(cluster, |server| server.api.as_ref()),
-        apis: settled(cluster, |server| server.apis.as_ref()),
-        legacy: BTreeMap::new(),
-        v2beta1: V2Beta1::Gone,
+        api: settled(cluster, now, |server| server.api.as_ref()),
+        apis: settled(cluster, now, |server| server.apis.as_ref()),
+        legacy: cluster.servers().map(|server| (server.id.clone(), Arc::clone(&server.legacy))).collect(),
+        v2beta1: if gives_v2beta1 { V2Beta1::Given } else { V2Beta1::Gone },
     }
 }
 
 /// Every server's list with its freshness settled.
-fn settled(cluster: &Cluster, document: fn(&Server) -> Option<&Document>) -> Lists {
-    let (lost, live): (Vec<&Server>, Vec<&Server>) =
-        cluster.servers().partition(|server| server.health.standing().lost);
+fn settled(cluster: &Cluster, now: Instant, document: fn(&Server) -> Option<&Document>) -> Lists {
+    let (lost, live): (Vec<&Server>, Vec<&Server>) = cluster.servers().partition(|server| server.is_lost(now));
     let local = document(&cluster.local);
     let listed = |servers: Vec<&Server>| -> Lists {
         let lists = servers.into_iter().filter_map(|server| Some((server, document(server)?)));
@@ -147,15 +149,17 @@ fn routes(cluster: &Cluster, now: Instant) -> RoutingTable {
         .filter_map(|server| {
             Some(PeerRoutes {
                 peer: Arc::clone(server.peer.as_ref()?),
-                available: server.health.standing().available,
+                available: server.is_available(),
                 heard: cluster.awaited_until(server, now).is_none(),
                 serves: server.served.as_ref(),
             })
         })
         .collect();
     let standing = cluster.local.health.standing();
-    // Half of what it serves would send the other half to peers.
-    let serves = cluster.local.served.as_ref().filter(|_| standing.heard);
+    // Half of what it serves would send the other half to peers. What it served in an earlier run counts only while it
+    // is not there to be asked.
+    let is_last_known = cluster.local.is_remembered && !standing.available;
+    let serves = cluster.local.served.as_ref().filter(|_| standing.heard || is_last_known);
     let local = LocalServer { serves, reachable: standing.available };
     RoutingTable::build(local, &peers, &cluster.exclusions)
 }
@@ -173,14 +177,14 @@ fn local_state(server: &Server) -> LocalState {
     }
 }
 
-fn peer_state(server: &Server) -> Option<PeerState> {
+fn peer_state(server: &Server, now: Instant) -> Option<PeerState> {
     let standing = server.health.standing();
     Some(PeerState {
         peer: Arc::clone(server.peer.as_ref()?),
-        available: standing.available,
+        available: server.is_available(),
         unreachable: standing.unreachable,
         heard: standing.heard,
-        lost: standing.lost,
+        lost: server.is_lost(now),
         error: server.error.clone(),
     })
 }

@@ -188,7 +188,7 @@ pub fn unmerged<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -
             None => Decision::Unavailable(Unavailable { key, why: Elsewhere::GroupVersion }),
         };
     }
-    let may_be_served = table.incomplete() && !asked.group.is_empty();
+    let may_be_served = !asked.group.is_empty() && table.may_have_more(&asked.group, &asked.version);
     left(if may_be_served { NotFound::Unavailable } else { NotFound::Pass }, candidates(Elsewhere::LocalUnreachable))
 }
 
@@ -230,7 +230,7 @@ impl<'v> Question<'_, 'v> {
         match why {
             _ if served_here => NotFound::PlainUnavailable,
             Local::AlreadyForwarded | Local::NotRead => NotFound::Unavailable,
-            _ if self.table.incomplete() => NotFound::Unavailable,
+            _ if self.table.incomplete() || self.entry.unread => NotFound::Unavailable,
             _ => NotFound::Pass,
         }
     }

@@ -56,6 +56,8 @@ struct PeerState {
 struct GroupVersionRoutes {
     /// Set if an APIService serves the whole of it.
     exclusion: Option<Exclusion>,
+    /// Set if a server lists it and has not said yet what is in it.
+    unread: bool,
     resources: HashMap<String, ResourceRoutes>,
 }
 
@@ -80,6 +82,8 @@ pub(super) struct Routes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'v> {
     pub(super) exclusion: Option<Exclusion>,
+    /// Whether a server may have more in the group version than the table knows.
+    pub(super) unread: bool,
     pub(super) resource: Option<&'v ResourceRoutes>,
     /// The servers of exactly the resource or subresource that is asked for.
     pub(super) routes: Option<&'v Routes>,
@@ -112,6 +116,14 @@ impl RoutingTable {
                     table.add_document(served.group_version, |routes| routes.add_peer(index));
                 }
             }
+        }
+        for group_version in local
+            .serves
+            .into_iter()
+            .chain(peers.iter().filter_map(|peer| peer.serves))
+            .flat_map(|served| served.unread())
+        {
+            table.group_version(group_version).unread = true;
         }
         table.mark(exclusions);
         table
@@ -156,7 +168,15 @@ impl RoutingTable {
             (None, Some(group_version)) => group_version.exclusion,
             (None, None) => self.unknown_group(&info.api_group),
         };
-        Entry { exclusion, resource, routes }
+        let unread = group_version.is_some_and(|group_version| group_version.unread);
+        Entry { exclusion, unread, resource, routes }
+    }
+
+    /// Whether somebody may serve more of a group version, or of a group if the version is empty, than the table knows.
+    pub(super) fn may_have_more(&self, group: &str, version: &str) -> bool {
+        let is_meant = |name: &String| version.is_empty() || name == version;
+        let mut versions = self.groups.get(group).into_iter().flatten();
+        self.incomplete() || versions.any(|(name, routes)| is_meant(name) && routes.unread)
     }
 
     /// Why a group version of which no resource is meant, or a group if the version is empty, is left to the local
