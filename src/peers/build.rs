@@ -65,13 +65,13 @@ impl Builder {
 }
 
 fn inputs(cluster: &Cluster, now: Instant) -> Inputs {
-    let gives_v2beta1 = cluster.servers().any(|server| server.gives_v2beta1 && !server.is_lost(now));
+    let is_given = cluster.servers().any(|server| server.gives_v2beta1 && !server.is_lost(now));
     Inputs {
         local: cluster.local.id.clone(),
         api: settled(cluster, now, |server| server.api.as_ref()),
         apis: settled(cluster, now, |server| server.apis.as_ref()),
         legacy: cluster.servers().map(|server| (server.id.clone(), Arc::clone(&server.legacy))).collect(),
-        v2beta1: if gives_v2beta1 { V2Beta1::Given } else { V2Beta1::Gone },
+        v2beta1: if is_given { V2Beta1::Given } else { V2Beta1::Gone },
     }
 }
 

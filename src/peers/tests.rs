@@ -485,8 +485,8 @@ async fn merged_document_never_lacks_what_is_served_and_never_flaps() {
         let listed = view.documents().map(|_| listed_in(&view)).unwrap_or_default();
         assert_eq!(listed, *expected, "{what}");
         let again = fixture.view();
-        let same = |view: &ClusterView| view.documents().map(std::ptr::from_ref);
-        assert_eq!(same(&view), same(&again), "{what}");
+        let place = |view: &ClusterView| view.documents().map(std::ptr::from_ref);
+        assert_eq!(place(&view), place(&again), "{what}");
     }
 }
 

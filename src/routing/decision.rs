@@ -188,7 +188,7 @@ pub fn unmerged<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -
             None => Decision::Unavailable(Unavailable { key, why: Elsewhere::GroupVersion }),
         };
     }
-    let may_be_served = !asked.group.is_empty() && table.may_have_more(&asked.group, &asked.version);
+    let may_be_served = table.may_have_more(&asked.group, &asked.version) && !asked.group.is_empty();
     left(if may_be_served { NotFound::Unavailable } else { NotFound::Pass }, candidates(Elsewhere::LocalUnreachable))
 }
 
