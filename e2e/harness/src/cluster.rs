@@ -3,6 +3,7 @@
 mod builder;
 mod node;
 mod pod;
+mod start;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,8 @@ pub struct Cluster {
     // Invariant: dropped in this order, what calls before what is called, then the warden, then their directory.
     controller_manager: Option<Server>,
     nodes: Vec<Node>,
-    etcd: Server,
+    /// The shared one, then those of single nodes.
+    etcds: Vec<Server>,
     records: Records,
     warden: Warden,
     directory: Directory,
@@ -102,9 +104,12 @@ impl Cluster {
         self.controller_manager.as_ref()
     }
 
-    /// What is really stored.
+    /// What is really stored in the etcd that the nodes share.
+    ///
+    /// # Panics
+    /// Never: every cluster has one.
     pub fn etcd(&self) -> EtcdReader {
-        EtcdReader::new(Client::plain(self.etcd.address()))
+        EtcdReader::new(Client::plain(self.etcds.first().expect("a shared etcd").address()))
     }
 
     /// The administrator.
@@ -190,7 +195,7 @@ impl Cluster {
         self.progress.say("stopping");
         let callers = self.controller_manager.iter().chain(self.nodes.iter().filter_map(Node::front_if_any));
         let upstreams = self.nodes.iter().map(Node::upstream);
-        for group in [callers.collect::<Vec<_>>(), upstreams.collect(), vec![&self.etcd]] {
+        for group in [callers.collect::<Vec<_>>(), upstreams.collect(), self.etcds.iter().collect()] {
             for server in &group {
                 server.process().ask_to_end()?;
             }
@@ -221,7 +226,7 @@ impl Cluster {
 
     fn processes(&self) -> impl Iterator<Item = &Process> {
         let of_nodes = self.nodes.iter().flat_map(|node| node.front_if_any().into_iter().chain([node.upstream()]));
-        self.controller_manager.iter().chain(of_nodes).chain([&self.etcd]).map(Server::process)
+        self.controller_manager.iter().chain(of_nodes).chain(&self.etcds).map(Server::process)
     }
 }
 
