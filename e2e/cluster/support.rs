@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use peerfront_e2e::{Client, Response};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+
+pub(crate) use peerfront_e2e::eventually;
 
 /// Accept of a client that reads aggregated discovery.
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -18,23 +19,6 @@ pub(crate) const NOTICED: Duration = Duration::from_secs(20);
 
 /// Longest time that a client waits to be told that nobody can serve it.
 pub(crate) const REFUSED: Duration = Duration::from_secs(10);
-
-const POLL: Duration = Duration::from_millis(100);
-
-/// Repeats a check until it holds: for what happens in other processes, which give no signal.
-///
-/// # Errors
-/// With the last failure, if it does not hold in time.
-pub(crate) async fn eventually<T>(within: Duration, mut check: impl AsyncFnMut() -> Result<T>) -> Result<T> {
-    let deadline = Instant::now() + within;
-    loop {
-        match check().await {
-            Ok(value) => return Ok(value),
-            Err(error) if Instant::now() > deadline => return Err(error.context(format!("not within {within:?}"))),
-            Err(_) => sleep(POLL).await,
-        }
-    }
-}
 
 /// Expects the answer for what nobody can serve now: a `Status` 503 that says when to ask again.
 pub(crate) fn ensure_unavailable(answer: &Response) -> Result<()> {

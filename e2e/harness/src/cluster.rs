@@ -18,8 +18,9 @@ use crate::kubeconfig::{self, User};
 use crate::kubectl::Kubectl;
 use crate::pki::{Pki, write_private};
 use crate::process::{self, Process, Records, Warden};
+use crate::programs;
 use crate::progress::Progress;
-use crate::topology::Topology;
+use crate::topology::{Topology, Version};
 
 pub use builder::ClusterBuilder;
 pub use node::{Node, Server};
@@ -165,6 +166,22 @@ impl Cluster {
     pub fn kubectl_with(&self, kubeconfig: PathBuf) -> Kubectl {
         let cache = self.directory().join("kubectl-cache");
         Kubectl::new(self.kubectl.clone(), kubeconfig, cache, self.records.clone())
+    }
+
+    /// A program of `e2e/kubernetes/build`, which is built if it is missing.
+    ///
+    /// # Errors
+    /// If it cannot be built.
+    pub async fn build(&self, program: &str, version: &Version) -> Result<PathBuf> {
+        Ok(programs::build(&[(program, version.clone())], &self.records).await?.swap_remove(0))
+    }
+
+    /// A client of `e2e/clients/install`, which is installed if it is missing.
+    ///
+    /// # Errors
+    /// If it cannot be installed; says which command installs its language.
+    pub async fn install(&self, client: &str) -> Result<PathBuf> {
+        programs::install(client, &self.records).await
     }
 
     /// A token of a service account, which is made with its namespace if it is missing; valid for an hour.
