@@ -1,5 +1,6 @@
 //! The main job on real kube-apiservers of three versions.
 
+mod clients;
 mod discovery;
 mod failures;
 mod identity;
@@ -37,6 +38,8 @@ fn main() -> ExitCode {
             discovery::unchanged_document_is_not_sent_again,
             discovery::custom_resource_is_usable_at_once_and_listed_everywhere,
             discovery::who_may_not_read_discovery_gets_the_servers_own_answer,
+            clients::of_the_newest_client_go_list_everything_through_every_node,
+            clients::of_controller_runtime_start_through_every_node,
             namespaces::namespace_with_a_resource_of_a_newer_server_goes_away,
             namespaces::without_peerfront_the_object_is_orphaned,
             failures::requests_only_a_lost_node_can_serve_are_refused_and_come_back,
