@@ -6,4 +6,5 @@ pub mod peer;
 pub mod query;
 pub mod server_id;
 pub mod status;
+pub mod upgrade;
 pub mod user;

@@ -1,12 +1,13 @@
 //! Joins every part by channels and runs them under one drain.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
@@ -14,11 +15,11 @@ use crate::authn::Authenticator;
 use crate::authz::Authorizer;
 use crate::forward::{Connectors, Forwarder, Mark};
 use crate::metrics::Registry;
-use crate::peers::Controller;
+use crate::peers::{Controller, LeaseSetup, Trust};
 use crate::server::{Front, Listener, Metrics, Reroutes, Workers};
 use crate::settings::{LogFormat, Peering, Settings, StaticPeer, UpstreamSettings};
 use crate::telemetry::MIXED_VERSION_PROXY;
-use crate::tls::{Acceptor, Connector};
+use crate::tls::{ALPN_HTTP_1_1, ALPN_PEERFRONT, Acceptor, Connector};
 use crate::view::ViewReader;
 use crate::{admin, drain, peers, telemetry};
 
@@ -27,7 +28,10 @@ use crate::{admin, drain, peers, telemetry};
 const PEER_SERVER_NAME: &str = "kubernetes.default.svc";
 
 /// What is spoken with upstream and peers; `forward` says why.
-const PROTOCOLS: &[&[u8]] = &[b"http/1.1"];
+const PROTOCOLS: &[&[u8]] = &[ALPN_HTTP_1_1];
+
+/// The same with peers, which tell by it whether they are fronts.
+const PEER_PROTOCOLS: &[&[u8]] = &[ALPN_PEERFRONT, ALPN_HTTP_1_1];
 
 /// Reports of failed connects that may wait; more are dropped, since one is as good as ten.
 const FAILED_CONNECTS: usize = 64;
@@ -44,13 +48,17 @@ pub struct Bound {
     pub addresses: Vec<SocketAddr>,
     /// Where the admin endpoints are.
     pub admin_address: SocketAddr,
+    leases: drain::Trigger,
     trigger: drain::Trigger,
     finished: drain::Trigger,
 }
 
 impl Bound {
-    /// Stops accepting, lets open requests end within their deadline, then ends everything else.
+    /// Takes this front's Lease back, stops accepting, lets open requests end within their deadline, then ends
+    /// everything else.
     pub async fn stop(self) {
+        self.leases.start();
+        self.leases.drained().await;
         self.trigger.start();
         self.trigger.drained().await;
         self.finished.start();
@@ -128,7 +136,10 @@ pub async fn start(settings: &Settings, workers: usize) -> Result<Bound, BoxErro
     let (trigger, drain) = drain::channel();
     let (finished, control_drain) = drain::channel();
     let (failed_connects, failed) = mpsc::channel(FAILED_CONNECTS);
-    let view = control_loops(settings, &connectors, &registry, failed, &control_drain);
+    let (leases, lease_drain) = drain::channel();
+    let (mut controller, view) = control_loops(settings, &connectors, &registry, failed);
+    controller.find_peers(lease_setup(settings, &addresses), lease_drain);
+    tokio::spawn(controller.run(control_drain.clone()));
     tokio::spawn(follow_version(view.clone(), Arc::clone(&authenticator)));
 
     let metrics = Arc::new(Metrics::register(Arc::clone(&registry)));
@@ -150,36 +161,36 @@ pub async fn start(settings: &Settings, workers: usize) -> Result<Bound, BoxErro
     for address in &addresses {
         tracing::info!(%address, upstream = %settings.upstream.address, admin = %admin_address, "listening");
     }
-    Ok(Bound { addresses, admin_address, trigger, finished })
+    Ok(Bound { addresses, admin_address, leases, trigger, finished })
 }
 
 fn connectors(settings: &Settings) -> Result<Connectors, BoxError> {
     let UpstreamSettings { ca_file, server_name, .. } = &settings.upstream;
     let identity = Some(&settings.proxy_client);
-    let load = |ca: &Path, identity, name: &str| Connector::load(ca, identity, name, PROTOCOLS).map(Arc::new);
+    let load =
+        |ca: &Path, identity, name: &str, protocols| Connector::load(ca, identity, name, protocols).map(Arc::new);
     let (peer_identified, peer_plain) = match &settings.peering {
         Peering::Off(_) => (None, None),
         Peering::On(peering) => {
-            let identified = load(&peering.ca_file, identity, PEER_SERVER_NAME)?;
-            (Some(identified), Some(load(&peering.ca_file, None, PEER_SERVER_NAME)?))
+            let identified = load(&peering.ca_file, identity, PEER_SERVER_NAME, PEER_PROTOCOLS)?;
+            (Some(identified), Some(load(&peering.ca_file, None, PEER_SERVER_NAME, PROTOCOLS)?))
         }
     };
     Ok(Connectors {
-        upstream_identified: load(ca_file, identity, server_name)?,
-        upstream_plain: load(ca_file, None, server_name)?,
+        upstream_identified: load(ca_file, identity, server_name, PROTOCOLS)?,
+        upstream_plain: load(ca_file, None, server_name, PROTOCOLS)?,
         peer_identified,
         peer_plain,
     })
 }
 
-/// Starts the loops that read every server and keep the view.
+/// Makes the loops that read every server and keep the view.
 fn control_loops(
     settings: &Settings,
     connectors: &Connectors,
     registry: &Arc<Registry>,
     failed_connects: mpsc::Receiver<ServerId>,
-    drain: &drain::Watcher,
-) -> ViewReader {
+) -> (Controller, ViewReader) {
     let (peering, known) = match (&settings.peering, &connectors.peer_identified) {
         (Peering::On(peering), Some(connector)) => {
             let known = peering.static_peers.iter().map(peer).map(Arc::new).collect();
@@ -191,20 +202,32 @@ fn control_loops(
         }
         (Peering::On(_), None) => (peers::Peering::Off("peers cannot be connected to".to_owned()), Vec::new()),
     };
-    let (_, peers) = watch::channel(known); // A static list: its sender has nothing more to say.
-    let (controller, view) = Controller::new(peers::Setup {
+    Controller::new(peers::Setup {
         hostname: settings.hostname.clone(),
         upstream_address: settings.upstream.address,
         upstream: Arc::clone(&connectors.upstream_identified),
         peering,
-        peers,
+        static_peers: known,
         identity_headers: settings.authentication.identity_headers.clone(),
         failed_connects,
         intervals: peers::Intervals::default(),
         registry: Arc::clone(registry),
-    });
-    tokio::spawn(controller.run(drain.clone()));
-    view
+    })
+}
+
+/// What this front tells the others of itself. Nobody else may be where it and its server listen.
+fn lease_setup(settings: &Settings, addresses: &[SocketAddr]) -> LeaseSetup {
+    let mut own: BTreeSet<SocketAddr> = addresses.iter().copied().collect();
+    own.extend([settings.upstream.address, settings.admin_bind_address]);
+    let (mut address, cidrs) = match &settings.peering {
+        Peering::On(peering) => (peering.advertise_address, peering.cidrs.clone()),
+        Peering::Off(_) => (settings.admin_bind_address, Vec::new()), // Told to nobody.
+    };
+    if address.port() == 0 {
+        address.set_port(addresses.first().map_or(0, SocketAddr::port));
+    }
+    own.insert(address);
+    LeaseSetup { address, trust: Trust { cidrs, own } }
 }
 
 fn peer(configured: &StaticPeer) -> Peer {

@@ -27,6 +27,7 @@ mod x509;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use bearer_token::has_subprotocol_token;
 pub use connection::Connection;
 pub use union::Authenticator;
 

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 
 use crate::apimachinery::peer::{Peer, PeerKind};
 use crate::authn::{self, Caller, CallerKind};
@@ -68,6 +67,8 @@ pub struct Forwarder {
 /// One pool per kind of caller, so that what an unproven caller does to a connection never touches another caller.
 struct Pools {
     identified: Arc<Pool>,
+    /// To fronts, for callers without a proven identity: the certificate is shown, so that the mark can be believed.
+    fronts: Arc<Pool>,
     token: Arc<Pool>,
     anonymous: Arc<Pool>,
 }
@@ -76,24 +77,31 @@ impl Pools {
     fn new(identified: &Arc<Connector>, plain: &Arc<Connector>) -> Self {
         Self {
             identified: Arc::new(Pool::new(Arc::clone(identified))),
+            fronts: Arc::new(Pool::to_fronts(Arc::clone(identified))),
             token: Arc::new(Pool::new(Arc::clone(plain))),
             anonymous: Arc::new(Pool::new(Arc::clone(plain))),
         }
     }
 
-    /// Between two fronts the certificate is always shown, so that the mark can be believed for every caller.
     fn choose(&self, caller: &Caller, destination: Destination<'_>) -> &Arc<Pool> {
         let to_front = matches!(destination, Destination::Peer(Peer { kind: PeerKind::Front, .. }));
         match caller.kind() {
+            CallerKind::Bearer | CallerKind::Anonymous if to_front => &self.fronts,
+            _ => self.to_server(caller),
+        }
+    }
+
+    /// Towards a kube-apiserver: there the certificate would be who asks, whatever the request carries.
+    fn to_server(&self, caller: &Caller) -> &Arc<Pool> {
+        match caller.kind() {
             CallerKind::User(_) => &self.identified,
-            _ if to_front => &self.identified,
             CallerKind::Bearer => &self.token,
             CallerKind::Anonymous => &self.anonymous,
         }
     }
 
-    fn all(&self) -> [&Pool; 3] {
-        [&self.identified, &self.token, &self.anonymous]
+    fn all(&self) -> [&Pool; 4] {
+        [&self.identified, &self.fronts, &self.token, &self.anonymous]
     }
 }
 
@@ -154,7 +162,7 @@ impl Forwarder {
         &self,
         caller: &Caller,
         client: SocketAddr,
-        mut request: Request<Incoming>,
+        mut request: Request<RequestBody>,
     ) -> Result<Prepared, authn::Error> {
         let upgrade = Upgrade::take(&mut request);
         let (mut head, body) = request.into_parts();
@@ -164,7 +172,7 @@ impl Forwarder {
         } else {
             headers::set_framing(&mut head.headers, &body);
         }
-        Ok(Prepared { request: Request::from_parts(head, RequestBody::from(body)), upgrade })
+        Ok(Prepared { request: Request::from_parts(head, body), upgrade })
     }
 
     /// A copy of a client's request head without its body, prepared like the request itself.
@@ -199,15 +207,13 @@ impl Forwarder {
                 None => return Err(Failure::Interrupted(Error::PeeringOff)),
             },
         };
-        let pool = pools.choose(caller, destination);
-        let Prepared { request, upgrade } = prepared;
-        let sent = match upgrade {
-            None => pool.send(address, request).await.and_then(upgrade::refuse_unasked).map_err(|error| (error, None)),
-            Some(upgrade) => upgrade::send(pool, address, request, upgrade).await,
-        };
-        let mut response = sent.map_err(Failure::from_parts)?;
-        headers::clean_response(&mut response);
-        Ok(response)
+        match send_on(pools.choose(caller, destination), address, prepared).await {
+            // Whatever was configured, this is no front.
+            Err(Failure::Unsent(prepared, Unsent::NotAFront)) => {
+                send_on(pools.to_server(caller), address, *prepared).await
+            }
+            sent => sent,
+        }
     }
 
     /// Closes the idle connections to a peer that cannot be reached: a request on one would wait for nothing.
@@ -221,6 +227,20 @@ impl Forwarder {
         let all = std::iter::once(&self.upstream).chain(&self.peers).flat_map(Pools::all);
         all.for_each(Pool::prune);
     }
+}
+
+async fn send_on(
+    pool: &Arc<Pool>,
+    address: SocketAddr,
+    Prepared { request, upgrade }: Prepared,
+) -> Result<Response<StreamedBody>, Failure> {
+    let sent = match upgrade {
+        None => pool.send(address, request).await.and_then(upgrade::refuse_unasked).map_err(|error| (error, None)),
+        Some(upgrade) => upgrade::send(pool, address, request, upgrade).await,
+    };
+    let mut response = sent.map_err(Failure::from_parts)?;
+    headers::clean_response(&mut response);
+    Ok(response)
 }
 
 impl Failure {

@@ -1,6 +1,6 @@
 //! Which servers exist, what they serve and whether they answer: the control loops, and the only writers of the view.
 //!
-//! One loop per server reads its documents ([`poll`], [`fetch`], [`local`]), two watches at the local server tell which
+//! [`leases`] finds the peers. One loop per server reads its documents ([`poll`], [`fetch`], [`local`]), two watches at the local server tell which
 //! group versions belong to it alone ([`exclusions`]), the data path reports failed connects. All of it flows into one
 //! task ([`sync`]), which keeps what is known ([`cluster`], [`health`]), builds a whole view of it and publishes that if
 //! anything is new. A server that fails keeps its last documents; nothing a server does holds up the others.
@@ -11,7 +11,7 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
@@ -26,12 +26,14 @@ mod cluster;
 mod exclusions;
 mod fetch;
 mod health;
+mod leases;
 mod local;
 mod metrics;
 mod poll;
 mod readiness;
 mod sync;
 
+pub use leases::{LeaseSetup, Trust};
 pub use poll::Intervals;
 pub use sync::Controller;
 
@@ -48,8 +50,8 @@ pub struct Setup {
     pub upstream: Arc<Connector>,
     /// Whether and how peers are asked.
     pub peering: Peering,
-    /// The peers, this node not among them. Followed as it changes; a sender that is gone means that it never will.
-    pub peers: watch::Receiver<Vec<Arc<Peer>>>,
+    /// Peers that are known without asking the cluster, this node not among them.
+    pub static_peers: Vec<Arc<Peer>>,
     /// Names of the headers under which peerfront says who it is.
     pub identity_headers: IdentityHeaderNames,
     /// Peers to which the data path could make no connection.

@@ -3,15 +3,16 @@
 mod activity;
 mod body;
 mod connection;
+mod cutoff;
 mod error;
 mod head;
 mod listener;
+mod loss;
 mod metrics;
 mod refusal;
 mod reroute;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -20,18 +21,17 @@ use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
-use crate::apimachinery::peer::Peer;
 use crate::apimachinery::status::Pretty;
 use crate::authn::{Authenticator, Caller, CallerKind};
 use crate::authz::{Authorizer, Verdict};
 use crate::discovery::{self, Form, Profile};
-use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, StreamedBody};
+use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, RequestBody, StreamedBody};
 use crate::request_info::RequestInfo;
 use crate::routing::{self, Candidates, Decision, Document, NotFound};
 use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
 use crate::view::{ClusterView, Discovery, Documents, ViewReader};
 
-use body::Tracked;
+use body::{Ending, Tracked};
 use connection::Context;
 use error::{Error, Repeatable, Wording};
 pub use listener::{BindError, Listener, Workers};
@@ -57,27 +57,7 @@ pub struct Front {
     pub http2_max_streams: u32,
 }
 
-/// How long a request that a peer has not answered is left with it after the peer was found unreachable: a front that
-/// stops still answers what it has begun.
-const LOST_AFTER: Duration = Duration::from_secs(10);
-
 impl Front {
-    /// Waits until a peer has been unreachable for so long that what was sent to it will not be answered: without this
-    /// a request on a connection to a node that vanished would wait until TCP gives up, for a quarter of an hour.
-    async fn lost(&self, peer: &Peer) {
-        let mut view = self.view.clone();
-        let is_gone = |view: &ClusterView| view.peers.iter().any(|state| state.peer.id == peer.id && !state.available);
-        loop {
-            if view.wait_for(is_gone).await.is_none() {
-                return std::future::pending().await; // The front ends; so will the request.
-            }
-            let returned = tokio::time::timeout(LOST_AFTER, view.wait_for(|view| !is_gone(view))).await;
-            if returned.is_err() {
-                return;
-            }
-        }
-    }
-
     /// Closes connections that have been idle for too long or lead to a peer that cannot be reached.
     fn prune(&self) {
         self.forwarder.prune();
@@ -112,7 +92,12 @@ async fn handle(front: &Front, context: &Arc<Context>, request: Request<Incoming
         info.as_ref().map_or(("", false), |info| (info.verb.as_ref(), info.is_long_running()));
     let in_flight = front.metrics.begin(verb, is_long_running);
     let open = context.activity.begin();
-    let answer = answer(front, context, info.as_ref(), request).await.unwrap_or_else(|error| {
+    let answer = answer(front, context, info.as_ref(), request);
+    let answer = match is_long_running {
+        true => before_cutoff(context, Repeatable::from(&method), answer).await,
+        false => answer.await,
+    };
+    let answer = answer.unwrap_or_else(|error| {
         tracing::debug!(client = %context.client, error = %Chain(&error), "answered with an error");
         Answer::Made(error.into_response(&wording))
     });
@@ -122,7 +107,8 @@ async fn handle(front: &Front, context: &Arc<Context>, request: Request<Incoming
     match answer {
         Answer::Streamed(response) => {
             in_flight.answered(response.status().as_u16());
-            stream(response, (in_flight, open), context)
+            let ending = is_long_running.then_some(if verb == "watch" { Ending::Whole } else { Ending::BrokenOff });
+            stream(response, (in_flight, open), context, ending)
         }
         Answer::Made(mut response) => {
             in_flight.answered(response.status().as_u16());
@@ -132,18 +118,36 @@ async fn handle(front: &Front, context: &Arc<Context>, request: Request<Incoming
     }
 }
 
+/// What comes of a long-running request, unless the front stops before.
+async fn before_cutoff(
+    context: &Context,
+    repeatable: Repeatable,
+    answer: impl Future<Output = Result<Answer, Error>>,
+) -> Result<Answer, Error> {
+    tokio::select! {
+        biased;
+        answer = answer => answer,
+        () = cutoff::reached(context.cutoff.clone()) => Err(Error::Stopping(repeatable)),
+    }
+}
+
 /// Passes an answer on as it comes; its request is in flight until the end of the body, or of the tunnel after a 101.
 fn stream(
     mut response: Response<StreamedBody>,
     (in_flight, open): (InFlight, activity::Open),
     context: &Arc<Context>,
+    ending: Option<Ending>,
 ) -> Response<Body> {
+    let cutoff = cutoff::reached(context.cutoff.clone());
     let Some(tunnel) = response.body_mut().take_tunnel() else {
-        return response.map(|body| Body::new(Tracked::new(body, in_flight, open)));
+        return response.map(|body| {
+            let body = Tracked::new(body, in_flight, open);
+            Body::new(if let Some(ending) = ending { body.until(cutoff, ending) } else { body })
+        });
     };
     let (context, in_flight) = (Arc::clone(context), in_flight.into_long_running());
     tokio::spawn(async move {
-        tunnel.run().await;
+        tunnel.run(cutoff).await;
         drop((in_flight, open, context));
     });
     response.map(|_| Body::empty())
@@ -157,6 +161,8 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Result<Answer, Error> {
     let (head, body) = request.into_parts();
+    // Whoever answers, and however early: what the client still sends of it is read, so that it gets the answer.
+    let body = RequestBody::from(body);
     head::check(&head)?;
     let caller = front.authenticator.authenticate(&context.identity, &head)?;
     if *caller.kind() == CallerKind::Anonymous {

@@ -19,6 +19,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use http::HeaderName;
+use ipnet::IpNet;
 
 use crate::apimachinery::peer::PeerKind;
 
@@ -216,6 +217,8 @@ pub struct PeeringSettings {
     pub advertise_address: SocketAddr,
     /// Peers known from the start; this node itself is not among them.
     pub static_peers: Vec<StaticPeer>,
+    /// Networks that peers found through Leases may be in; none means all but those that no node can be in.
+    pub cidrs: Vec<IpNet>,
 }
 
 /// One entry of `--peers`.

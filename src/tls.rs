@@ -16,13 +16,16 @@ use std::sync::Arc;
 use rustls::crypto::CryptoProvider;
 
 pub use acceptor::Acceptor;
-pub use connector::{ConnectError, Connector};
+pub use connector::{ConnectError, Connector, is_front};
 
 /// ALPN name of HTTP/2 over TLS.
 /// Source: <https://www.iana.org/assignments/tls-extensiontype-values/tls-extensiontype-values.xhtml#alpn-protocol-ids>
 pub const ALPN_HTTP_2: &[u8] = b"h2";
 /// ALPN name of HTTP/1.1.
 pub const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
+/// ALPN name by which two fronts know each other, for HTTP/1.1. Fronts offer it to peers, and only a front takes it: what
+/// answers otherwise is no front, and the front-proxy certificate would be a caller of its own there.
+pub const ALPN_PEERFRONT: &[u8] = b"peerfront/1";
 
 /// Why a configuration could not be built; each message says what to do about it.
 #[derive(Debug, thiserror::Error)]

@@ -82,6 +82,8 @@ pub struct PeerState {
     pub peer: Arc<Peer>,
     /// Whether requests may be forwarded to it: the last connect and the last read did not fail.
     pub available: bool,
+    /// Whether no connection to it can be made. One that takes connections and does not answer is not unreachable.
+    pub unreachable: bool,
     /// Whether its documents have been read at least once since start.
     pub heard: bool,
     /// Whether it has not answered for so long that group versions which only it serves are listed as `Stale`.

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+pub(crate) use peerfront_e2e::eventually;
 use peerfront_e2e::{Client, Response};
 use serde_json::Value;
-
-pub(crate) use peerfront_e2e::eventually;
 
 /// Accept of a client that reads aggregated discovery.
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";

@@ -88,6 +88,7 @@ impl Node {
             peering: Peering::On(PeeringSettings {
                 ca_file,
                 advertise_address: address,
+                cidrs: Vec::new(),
                 static_peers: vec![StaticPeer { hostname: peer.to_owned(), address: at, kind: PeerKind::Front }],
             }),
             admin_bind_address: SocketAddr::new(address.ip(), 0),

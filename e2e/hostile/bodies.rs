@@ -4,10 +4,11 @@ use bytes::Bytes;
 use http::Method;
 use http_body_util::BodyExt;
 use hyper::body::Frame;
+use peerfront::testing::pki::Identity;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::client::{self, full, whole};
-use crate::fixture::Fixture;
+use crate::client::{self, Raw, full, whole};
+use crate::fixture::{Fixture, ok};
 use crate::soon;
 
 const MIB: usize = 1024 * 1024;
@@ -108,6 +109,25 @@ async fn objects_of_three_mebibytes_pass_in_every_framing() {
         assert_eq!(whole(answer).await.unwrap(), body.len().to_string());
     }
     assert_eq!(fixture.stub.rest().len(), 4);
+}
+
+/// 401, 431 and a discovery document, with an upload that comes only afterwards: none of it is lost, and the connection
+/// can be used again.
+#[tokio::test]
+async fn answer_made_here_is_not_lost_by_a_client_that_still_sends() {
+    const LENGTH: usize = 200 * 1024;
+    let fixture = Fixture::start(ok).await;
+    let stranger = Identity::root("strangers");
+    let lines = "a: b\r\n".repeat(1600);
+    for (identity, headers, code) in [(Some(&stranger), "", 401), (None, lines.as_str(), 431)] {
+        let mut raw = Raw::open(&fixture.place.plane, fixture.address, identity).await;
+        for _ in 0..2 {
+            let head = "POST /api/v1/namespaces/d/pods HTTP/1.1\r\nHost: front\r\n";
+            raw.write(format!("{head}{headers}Content-Length: {LENGTH}\r\n\r\n")).await;
+            assert_eq!(raw.answer().await.code(), code);
+            raw.write(vec![b'x'; LENGTH]).await;
+        }
+    }
 }
 
 /// Bytes that fit into the buffers of two sockets, two TLS sessions and the front, with room to spare. The kernel's part

@@ -39,6 +39,18 @@ pub(crate) async fn tls(
     identity: Option<&Identity>,
     protocol: &[u8],
 ) -> TlsStream<TcpStream> {
+    let stream = soon("a TCP connection", TcpStream::connect(address)).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    handshake(plane, stream, identity, protocol).await
+}
+
+/// The same on a connection that is there.
+pub(crate) async fn handshake(
+    plane: &ControlPlane,
+    stream: TcpStream,
+    identity: Option<&Identity>,
+    protocol: &[u8],
+) -> TlsStream<TcpStream> {
     let mut roots = RootCertStore::empty();
     roots.add(plane.serving_ca.certificate().clone()).unwrap();
     let builder = ClientConfig::builder_with_provider(peerfront::tls::provider())
@@ -53,8 +65,6 @@ pub(crate) async fn tls(
         None => builder.with_no_client_auth(),
     };
     config.alpn_protocols = vec![protocol.to_vec()];
-    let stream = soon("a TCP connection", TcpStream::connect(address)).await.unwrap();
-    stream.set_nodelay(true).unwrap();
     let name = "kubernetes.default.svc".try_into().unwrap();
     soon("a TLS handshake", TlsConnector::from(Arc::new(config)).connect(name, stream)).await.unwrap()
 }
@@ -91,7 +101,11 @@ fn all<'a>(head: &'a str, name: &str) -> Vec<&'a str> {
 
 impl Raw {
     pub(crate) async fn open(plane: &ControlPlane, address: SocketAddr, identity: Option<&Identity>) -> Self {
-        Self(BufReader::new(tls(plane, address, identity, b"http/1.1").await))
+        Self::new(tls(plane, address, identity, b"http/1.1").await)
+    }
+
+    pub(crate) fn new(stream: TlsStream<TcpStream>) -> Self {
+        Self(BufReader::new(stream))
     }
 
     pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
@@ -168,7 +182,11 @@ impl Raw {
 
 /// An HTTP/2 connection.
 pub(crate) async fn h2(plane: &ControlPlane, address: SocketAddr, identity: Option<&Identity>) -> SendRequest<Body> {
-    let stream = tls(plane, address, identity, b"h2").await;
+    h2_on(tls(plane, address, identity, b"h2").await).await
+}
+
+/// An HTTP/2 connection on one that is there.
+pub(crate) async fn h2_on(stream: TlsStream<TcpStream>) -> SendRequest<Body> {
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .max_header_list_size(2 * 1024 * 1024)
         .handshake(TokioIo::new(stream))

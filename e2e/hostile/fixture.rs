@@ -68,6 +68,7 @@ impl Place {
         Peering::On(PeeringSettings {
             ca_file: self.plane.path("serving-ca.crt"),
             advertise_address: "127.0.0.1:1".parse().unwrap(),
+            cidrs: Vec::new(),
             static_peers: vec![StaticPeer { hostname: hostname.to_owned(), address, kind: PeerKind::Front }],
         })
     }

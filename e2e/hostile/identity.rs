@@ -5,7 +5,7 @@ use peerfront::testing::pki::Identity;
 
 use crate::client::{self, Raw};
 use crate::fixture::{Fixture, Place, ok};
-use crate::stub::{Seen, Stub};
+use crate::stub::{Exchange, Seen, Served, Stub};
 
 /// Ways to write the identity of somebody else.
 const FORGED: &[(&str, &str)] = &[
@@ -167,14 +167,20 @@ async fn configured_and_default_names_are_both_removed() {
     assert_eq!(names, [extra, "x-corp-group", "x-corp-group", "x-corp-user"]);
 }
 
+const PEER_ONLY: &[&str] = &["admissionregistration.k8s.io/v1=mutatingadmissionpolicies"];
+
 /// A front whose peer serves what its own server does not.
 async fn with_peer() -> (Fixture, Stub) {
-    const PEER_ONLY: &[&str] = &["admissionregistration.k8s.io/v1=mutatingadmissionpolicies"];
     let place = Place::new();
-    let peer = Stub::start(&place.plane, PEER_ONLY, |exchange| {
-        Box::pin(async move { exchange.ok("X-Peer: yes\r\n", "peer").await })
-    })
-    .await;
+    let peer = Stub::start_front(&place.plane, PEER_ONLY, answer_as_peer).await;
+    with_this_peer(place, peer).await
+}
+
+fn answer_as_peer(exchange: Exchange) -> Served {
+    Box::pin(async move { exchange.ok("X-Peer: yes\r\n", "peer").await })
+}
+
+async fn with_this_peer(place: Place, peer: Stub) -> (Fixture, Stub) {
     let stub = Stub::start(&place.plane, &["apps/v1=deployments"], ok).await;
     let mut settings = place.settings(stub.address);
     settings.peering = place.peering(peer.address);
@@ -199,6 +205,25 @@ async fn peer_hears_of_every_caller_what_the_server_would() {
         assert!((case.is_right)(&seen) && has_no_claims(&seen), "{}:\n{}", case.name, seen.head);
     }
     assert!(fixture.stub.rest().is_empty());
+}
+
+/// With one CA for users and front proxies the certificate would be a user there, before any token is looked at.
+#[tokio::test]
+async fn server_that_is_taken_for_a_front_never_sees_the_certificate_beside_another_credential() {
+    let place = Place::new();
+    let peer = Stub::start(&place.plane, PEER_ONLY, answer_as_peer).await;
+    let (fixture, mut peer) = with_this_peer(place, peer).await;
+    const PATH: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
+    for case in cases(&fixture.place) {
+        let headers = lines(&[FORGED, case.headers].concat());
+        let mut raw = Raw::open(&fixture.place.plane, fixture.address, case.identity.as_ref()).await;
+        for (path, more) in [("", ""), ("/p/exec", "Connection: Upgrade\r\nUpgrade: websocket\r\n")] {
+            assert_eq!(raw.get(&format!("{PATH}{path}"), &(headers.clone() + more)).await.text(), "peer");
+            let seen = peer.next().await;
+            assert!((case.is_right)(&seen) && has_no_claims(&seen), "{}:\n{}", case.name, seen.head);
+        }
+    }
+    assert!(peer.rest().is_empty());
 }
 
 #[tokio::test]
@@ -232,6 +257,37 @@ async fn token_in_a_websocket_subprotocol_passes_as_it_is() {
         let seen = fixture.stub.next().await;
         assert_eq!(seen.all("sec-websocket-protocol"), [protocols]);
         assert!(identity(&seen).is_empty() && !seen.certificate);
+    }
+}
+
+/// kube-apiserver looks for a token in the subprotocols of whatever it takes for a request for a WebSocket, also where
+/// nothing can be switched.
+#[tokio::test]
+async fn token_in_a_subprotocol_counts_where_it_would_without_a_front() {
+    const TOKEN: &str = "base64url.bearer.authorization.k8s.io.dG9r, v5.channel.k8s.io";
+    let (mut fixture, _peer) = with_peer().await;
+    for (path, version, connection, counts) in [
+        ("/api/v1/pods", "1.1", "Upgrade", true),
+        ("/api/v1/pods", "1.1", "keep-alive, x-upgrade", true),
+        ("/api/v1/pods", "1.0", "Upgrade", true),
+        ("/apis", "1.1", "Upgrade", true),
+        ("/api/v1/pods", "1.1", "keep-alive", false),
+        ("/apis", "1.1", "keep-alive", false),
+    ] {
+        let mut raw = fixture.raw().await;
+        let accept = "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\n";
+        raw.write(format!(
+            "GET {path} HTTP/{version}\r\nHost: front\r\n{accept}Connection: {connection}\r\nUpgrade: WebSocket\r\n\
+             Sec-WebSocket-Protocol: {TOKEN}\r\n\r\n"
+        ))
+        .await;
+        assert_eq!(raw.answer().await.code(), 200);
+        let seen = fixture.stub.next().await;
+        assert_eq!(seen.all("sec-websocket-protocol"), [TOKEN]);
+        assert!(identity(&seen).is_empty() && !seen.certificate);
+        let expected: (&[&str], &[&str]) = if counts { (&["Upgrade"], &["WebSocket"]) } else { (&[], &[]) };
+        let found = (seen.all("connection"), seen.all("upgrade"));
+        assert_eq!((found.0.as_slice(), found.1.as_slice()), expected, "{path} {version} {connection}:\n{}", seen.head);
     }
 }
 

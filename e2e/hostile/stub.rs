@@ -121,9 +121,24 @@ impl Drop for Stub {
 }
 
 impl Stub {
-    /// Listens on a free loopback port. `serves` is the `group/version=resource` of its `/apis`; what begins with `~` it
+    /// Listens on a free loopback port as a kube-apiserver. `serves` is the `group/version=resource` of its `/apis`; what begins with `~` it
     /// claims only when a peer asks.
     pub(crate) async fn start<F>(plane: &ControlPlane, serves: &'static [&'static str], script: F) -> Self
+    where
+        F: Fn(Exchange) -> Served + Send + Sync + 'static,
+    {
+        Self::start_as(&[b"http/1.1"], plane, serves, script).await
+    }
+
+    /// The same, and passes for a front.
+    pub(crate) async fn start_front<F>(plane: &ControlPlane, serves: &'static [&'static str], script: F) -> Self
+    where
+        F: Fn(Exchange) -> Served + Send + Sync + 'static,
+    {
+        Self::start_as(&[peerfront::tls::ALPN_PEERFRONT], plane, serves, script).await
+    }
+
+    async fn start_as<F>(protocols: &[&[u8]], plane: &ControlPlane, serves: &'static [&'static str], script: F) -> Self
     where
         F: Fn(Exchange) -> Served + Send + Sync + 'static,
     {
@@ -131,7 +146,7 @@ impl Stub {
         let address = listener.local_addr().unwrap();
         let mut config =
             (*Acceptor::load(&plane.serving_settings(), &plane.authentication_settings()).unwrap().current()).clone();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let (report, seen) = mpsc::unbounded_channel();
         let connections = Arc::new(AtomicUsize::new(0));

@@ -1,7 +1,7 @@
 //! Requests that become streams, with the real kubectl: exec, attach, port-forward, cp and logs, over WebSocket and over
 //! SPDY, as certificate and as token user; with the local server running, and with it stopped, when a peer serves them.
 //!
-//! The kubelet behind the servers is a stand-in built on the kubelet's own server. Under `PEERFRONT_FULL=1` an old
+//! The kubelet behind the servers is a stand-in built on the kubelet's own server. Under `E2E_FULL=1` an old
 //! kubectl does the same.
 
 mod attach;

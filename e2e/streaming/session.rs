@@ -80,7 +80,7 @@ impl Streaming {
         let mut topology = Topology::load("mixed")?.with_versions(&versions)?;
         topology.controller_manager = None;
         let mut kubectls = vec![topology.kubectl_version()];
-        if std::env::var("PEERFRONT_FULL").is_ok_and(|full| full == "1") {
+        if std::env::var("E2E_FULL").is_ok_and(|full| full == "1") {
             kubectls.push(OLD_KUBECTL);
         }
         let cluster =

@@ -84,6 +84,7 @@ fn settings(plane: &ControlPlane, proxy_client: KeyPairFiles, upstream: &Stub, p
         peering: Peering::On(PeeringSettings {
             ca_file: plane.path("serving-ca.crt"),
             advertise_address: "127.0.0.1:1".parse().unwrap(),
+            cidrs: Vec::new(),
             static_peers: vec![StaticPeer {
                 hostname: "node-b".to_owned(),
                 address: peer.address,

@@ -18,10 +18,14 @@ async fn every_spelling_of_an_upgrade_reaches_the_server_as_one() {
         ("Connection: close\r\nConnection: Upgrade\r\n", "SPDY/3.1"),
         ("Connection: Upgrade\r\nConnection: close, keep-alive\r\n", "websocket"),
         ("Connection:  , Upgrade ,, \r\n", "WebSocket"),
+        // kube-apiserver takes the word anywhere in the line, and the first of several protocols.
+        ("Connection: x-upgrade-x\r\n", "websocket"),
+        ("Connection: Upgrade\r\n", "websocket\r\nUpgrade: h2c"),
     ] {
+        let (asked, protocol) = (protocol, protocol.split('\r').next().unwrap());
         let lines: String = PROTOCOLS.iter().map(|one| format!("X-Stream-Protocol-Version: {one}\r\n")).collect();
         let mut client = fixture.alice().await;
-        let head = format!("POST {EXEC} HTTP/1.1\r\nHost: front\r\n{connection}Upgrade: {protocol}\r\n{lines}");
+        let head = format!("POST {EXEC} HTTP/1.1\r\nHost: front\r\n{connection}Upgrade: {asked}\r\n{lines}");
         client.write(head + "Content-Length: 0\r\n\r\n").await;
         let mut call = fixture.upstream.call().await;
         assert_eq!(call.all("x-stream-protocol-version"), PROTOCOLS, "{connection:?}");

@@ -34,5 +34,5 @@ fn values<'a>(head: &'a str, name: &str) -> Vec<&'a str> {
 
 /// Whether the slow tests are wanted as well, as `./e2e/test --full` says.
 fn is_full() -> bool {
-    std::env::var("PEERFRONT_FULL").is_ok_and(|full| full == "1")
+    std::env::var("E2E_FULL").is_ok_and(|full| full == "1")
 }

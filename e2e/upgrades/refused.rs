@@ -76,7 +76,8 @@ async fn other_protocols_are_not_asked_for_and_never_tunneled() {
         ("h2c", "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n"),
         ("foo", "Connection: Upgrade\r\nUpgrade: foo\r\n"),
         ("websocket", "Upgrade: websocket\r\n"),
-        ("websocket", "Connection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: websocket\r\n"),
+        ("websocket", "Connection: up, grade\r\nUpgrade: websocket\r\n"),
+        ("foo", "Connection: Upgrade\r\nUpgrade: foo\r\nUpgrade: websocket\r\n"),
     ];
     for (protocol, ask) in asks {
         let mut client = fixture.alice().await;

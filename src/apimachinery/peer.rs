@@ -6,7 +6,7 @@ use http::HeaderName;
 
 use super::server_id::ServerId;
 
-/// What answers at a peer's address.
+/// What is configured to answer at a peer's address. What does not prove there that it is a front is treated as none.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum PeerKind {
     /// Another peerfront.

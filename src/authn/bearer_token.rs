@@ -5,8 +5,10 @@
 //! Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/authentication/request/bearertoken/bearertoken.go>,
 //! <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/authentication/request/websocket/protocol.go>
 
-use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use http::{HeaderMap, HeaderValue};
+
+use crate::apimachinery::upgrade::is_web_socket;
 
 /// Start of the WebSocket subprotocol that holds a token.
 const SUBPROTOCOL_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
@@ -23,8 +25,11 @@ fn is_bearer(value: &HeaderValue) -> bool {
     scheme.eq_ignore_ascii_case("bearer") && !rest.starts_with(' ') && !rest.is_empty()
 }
 
-fn has_subprotocol_token(headers: &HeaderMap) -> bool {
-    if !is_websocket(headers) {
+/// Whether kube-apiserver would find a token in a WebSocket subprotocol, good or bad. It looks only at what it takes for
+/// a request for a WebSocket, so that what is sent to it must go on looking so.
+#[must_use]
+pub fn has_subprotocol_token(headers: &HeaderMap) -> bool {
+    if !is_web_socket(headers) {
         return false;
     }
     let lines = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
@@ -38,15 +43,6 @@ fn has_subprotocol_token(headers: &HeaderMap) -> bool {
     }
     // One empty token is no credential; two of any kind are an error.
     count > 1 || (count == 1 && !empty)
-}
-
-fn is_websocket(headers: &HeaderMap) -> bool {
-    let upgrade = headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
-    upgrade
-        && headers
-            .get_all(CONNECTION)
-            .iter()
-            .any(|value| value.as_bytes().to_ascii_lowercase().windows(7).any(|part| part == b"upgrade"))
 }
 
 #[cfg(test)]

@@ -9,17 +9,26 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Either, Empty, Full};
 use hyper::body::Incoming;
+use tokio::time::timeout;
 
 use super::pool::Lease;
 use super::upgrade::Tunnel;
 
-/// How long the rest of a body is read that its server does not want; as long as Go waits before it closes.
+/// Bytes of a body that nobody wants which are read in any case, so that the connection can be used again; as many as Go
+/// reads.
+/// Source: <https://github.com/golang/go/blob/go1.26.0/src/net/http/server.go> (`maxPostHandlerReadBytes`)
+const SHORT_BYTES: usize = 256 * 1024;
+
+/// Time for those; Go sets none.
+const SHORT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the rest of a longer body is read that nobody wants; as long as Go waits before it closes.
 /// Source: <https://github.com/golang/go/blob/go1.26.0/src/net/http/server.go> (`rstAvoidanceDelay`)
 const LINGER: Duration = Duration::from_millis(500);
 
 /// Body of a request to the upstream or a peer: the client's own, or none.
 ///
-/// A server may answer before it has read all. The rest is read and dropped for a moment: closing a connection with
+/// It may be answered before all of it has been read. The rest is read and dropped for a while: closing a connection with
 /// unread bytes in it resets it, and the client, still sending, would lose the answer.
 pub struct RequestBody(Either<Incoming, Empty<Bytes>>);
 
@@ -30,13 +39,31 @@ impl Drop for RequestBody {
             return;
         }
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(tokio::time::timeout(LINGER, drain(body)));
+            runtime.spawn(drain(body));
         }
     }
 }
 
 async fn drain(mut body: Incoming) {
-    while let Some(Ok(_)) = body.frame().await {}
+    if timeout(SHORT_TIMEOUT, read(&mut body, SHORT_BYTES)).await == Ok(Rest::Some) {
+        let _ = timeout(LINGER, read(&mut body, usize::MAX)).await;
+    }
+}
+
+#[derive(Eq, PartialEq)]
+enum Rest {
+    None,
+    Some,
+}
+
+/// Reads and drops at least so many bytes, unless the body ends before.
+async fn read(body: &mut Incoming, bytes: usize) -> Rest {
+    let mut left = bytes;
+    while left > 0 {
+        let Some(Ok(frame)) = body.frame().await else { return Rest::None };
+        left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+    }
+    Rest::Some
 }
 
 impl RequestBody {

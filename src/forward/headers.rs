@@ -62,7 +62,12 @@ pub(super) fn prepare(
     set_target(head);
     let headers = &mut head.headers;
     let chunked = headers.contains_key(TRANSFER_ENCODING);
+    let web_socket = authn::has_subprotocol_token(headers).then(|| headers.get(UPGRADE).cloned()).flatten();
     remove_hop_by_hop(headers);
+    if let Some(protocol) = web_socket {
+        // Whether or not a tunnel can come of it: without these the server would not see the token.
+        set_upgrade(headers, protocol);
+    }
     if chunked {
         // Never both: a length beside chunks is how a request is smuggled.
         headers.remove(CONTENT_LENGTH);
@@ -84,6 +89,12 @@ pub(super) fn set_framing(headers: &mut HeaderMap, body: &impl Body) {
     if !body.is_end_stream() && !headers.contains_key(CONTENT_LENGTH) {
         headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
+}
+
+/// Asks the server to switch to this protocol.
+pub(super) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, protocol);
 }
 
 /// Origin form, HTTP/1.1, and the host that the client named: in the target, if it is there, else in `Host`; HTTP/1.0 need
@@ -151,7 +162,7 @@ fn set_forwarded_for(headers: &mut HeaderMap, caller: &Caller, client: SocketAdd
 }
 
 /// The options named in every `Connection` line.
-pub(super) fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers
         .get_all(CONNECTION)
         .iter()
@@ -191,8 +202,7 @@ pub(super) fn clean_response(response: &mut Response<StreamedBody>) {
     let upgrade = response.headers().get(UPGRADE).cloned().filter(|_| switched);
     remove_hop_by_hop(response.headers_mut());
     if let Some(upgrade) = upgrade {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        response.headers_mut().insert(UPGRADE, upgrade);
+        set_upgrade(response.headers_mut(), upgrade);
     }
     *response.version_mut() = Version::HTTP_11;
     let reason = response.extensions_mut().remove::<ReasonPhrase>();

@@ -15,7 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::time::Instant;
 
 use super::body::{RequestBody, StreamedBody};
-use crate::tls::{ConnectError, Connector};
+use crate::tls::{self, ConnectError, Connector};
 
 /// Idle connections are closed after this time: kube-apiserver closes its side after 90 s.
 /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/server/secure_serving.go>
@@ -56,6 +56,9 @@ pub enum Unsent {
     /// The new connection ended before the request was written.
     #[error("connection closed before the request was written")]
     Closed(#[source] hyper::Error),
+    /// A front was wanted, and something else answers.
+    #[error("no front answers there")]
+    NotAFront,
 }
 
 /// Outcome of a send without an answer.
@@ -74,6 +77,8 @@ struct Idle {
 /// Connections to servers that are reached with one connector.
 pub(super) struct Pool {
     connector: Arc<Connector>,
+    /// Whether connections to anything but fronts are given up.
+    to_fronts: bool,
     // A lock without contention: a pool belongs to one single-threaded worker. It is never held over an await.
     #[allow(clippy::disallowed_types)]
     idle: std::sync::Mutex<HashMap<SocketAddr, Vec<Idle>>>,
@@ -81,7 +86,12 @@ pub(super) struct Pool {
 
 impl Pool {
     pub(super) fn new(connector: Arc<Connector>) -> Self {
-        Self { connector, idle: Default::default() }
+        Self { connector, to_fronts: false, idle: Default::default() }
+    }
+
+    /// A pool of connections on which a front has proven to answer.
+    pub(super) fn to_fronts(connector: Arc<Connector>) -> Self {
+        Self { to_fronts: true, ..Self::new(connector) }
     }
 
     /// Sends on an idle connection, or on a new one.
@@ -138,6 +148,9 @@ impl Pool {
     /// Opens a connection, outside the pool until it is given back.
     pub(super) async fn connect(&self, address: SocketAddr) -> Result<SendRequest<RequestBody>, Unsent> {
         let stream = self.connector.connect(address).await.map_err(Unsent::Connect)?;
+        if self.to_fronts && !tls::is_front(&stream) {
+            return Err(Unsent::NotAFront);
+        }
         let (sender, connection) = http1::Builder::new()
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEADER_BYTES)

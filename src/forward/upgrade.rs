@@ -5,54 +5,48 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use http::header::{CONNECTION, UPGRADE};
+use http::header::UPGRADE;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
 
 use super::body::{RequestBody, StreamedBody};
-use super::headers::connection_options;
+use super::headers::set_upgrade;
 use super::pool::{Error, Pool, SendError};
+use crate::apimachinery::upgrade::{WEB_SOCKET, is_protocol, is_upgrade};
 
 /// Protocols that kube-apiserver speaks after an upgrade; any other `Upgrade` is not one.
-const PROTOCOLS: [&str; 2] = ["websocket", "SPDY/3.1"];
+const PROTOCOLS: [&str; 2] = [WEB_SOCKET, "spdy/3.1"];
+
+/// Time to tell both sides of a tunnel that it ends.
+const GOODBYE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A client's wish to switch protocols, taken out of its request.
 pub struct Upgrade {
     protocol: HeaderValue,
+    name: &'static str,
     client: OnUpgrade,
 }
 
 impl Upgrade {
-    /// Takes the upgrade out of a request that asks for one: HTTP/1.1, `Connection` naming `upgrade`, and exactly one
-    /// `Upgrade` with a known protocol.
-    pub(super) fn take(request: &mut Request<Incoming>) -> Option<Self> {
-        if request.version() != Version::HTTP_11 || !is_asked_for(request.headers()) {
+    /// Takes the upgrade out of a request that asks for one as kube-apiserver sees it: HTTP/1.1, `upgrade` somewhere in
+    /// `Connection`, and a known protocol in the first `Upgrade`.
+    pub(super) fn take(request: &mut Request<RequestBody>) -> Option<Self> {
+        if request.version() != Version::HTTP_11 || !is_upgrade(request.headers()) {
             return None;
         }
-        let mut values = request.headers().get_all(UPGRADE).iter();
-        let protocol = values.next()?.clone();
-        if values.next().is_some() || !PROTOCOLS.iter().any(|known| is_same(&protocol, known.as_bytes())) {
-            return None;
-        }
-        Some(Self { protocol, client: hyper::upgrade::on(request) })
+        let protocol = request.headers().get(UPGRADE)?.clone();
+        let name = PROTOCOLS.into_iter().find(|known| is_protocol(&protocol, known))?;
+        Some(Self { protocol, name, client: hyper::upgrade::on(request) })
     }
 
     /// Writes the two headers that ask the server for the upgrade, the protocol spelled as the client spelled it.
     pub(super) fn set_headers(&self, headers: &mut HeaderMap) {
-        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(UPGRADE, self.protocol.clone());
+        set_upgrade(headers, self.protocol.clone());
     }
-}
-
-fn is_asked_for(headers: &HeaderMap) -> bool {
-    connection_options(headers).any(|option| option.eq_ignore_ascii_case("upgrade"))
-}
-
-fn is_same(value: &HeaderValue, protocol: &[u8]) -> bool {
-    value.as_bytes().eq_ignore_ascii_case(protocol)
 }
 
 /// Sends an upgrade request on a new connection; after a 101 the answer's body holds the tunnel.
@@ -72,7 +66,7 @@ pub(super) async fn send(
         // The connection ends with the answer: it is not pooled, and dropping the sender lets it finish.
         return Ok(response.map(|incoming| StreamedBody::new(incoming, None)));
     }
-    let switched = response.headers().get(UPGRADE).is_some_and(|to| is_same(to, upgrade.protocol.as_bytes()));
+    let switched = response.headers().get(UPGRADE).is_some_and(|to| is_protocol(to, upgrade.name));
     if !switched {
         return Err(interrupted(Error::UnexpectedProtocol));
     }
@@ -96,13 +90,21 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Carries bytes both ways until both ways have ended; those read past either head belong to the stream.
-    pub async fn run(self) {
+    /// Carries bytes both ways until both ways have ended or `cutoff` is reached; those read past either head belong to
+    /// the stream.
+    pub async fn run(self, cutoff: impl Future<Output = ()>) {
+        let cutoff = std::pin::pin!(cutoff);
         let (Ok(client), Ok(server)) = tokio::join!(self.client, self.server) else {
             return; // One side left before the switch; the other is closed by dropping it.
         };
         let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-        // A tunnel has no answer to put an error into: whichever side failed, both are closed here.
-        let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+        tokio::select! {
+            // A tunnel has no answer to put an error into: whichever side failed, both are closed here.
+            _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+            () = cutoff => {
+                let goodbye = futures_util::future::join(client.shutdown(), server.shutdown());
+                let _ = tokio::time::timeout(GOODBYE_TIMEOUT, goodbye).await;
+            }
+        }
     }
 }

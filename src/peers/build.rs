@@ -151,7 +151,7 @@ fn routes(cluster: &Cluster, now: Instant) -> RoutingTable {
             Some(PeerRoutes {
                 peer: Arc::clone(server.peer.as_ref()?),
                 available: server.health.standing().available,
-                heard: server.health.awaited_until(now).is_none(),
+                heard: cluster.awaited_until(server, now).is_none(),
                 serves: server.served.as_ref(),
             })
         })
@@ -181,6 +181,7 @@ fn peer_state(server: &Server) -> Option<PeerState> {
     Some(PeerState {
         peer: Arc::clone(server.peer.as_ref()?),
         available: standing.available,
+        unreachable: standing.unreachable,
         heard: standing.heard,
         lost: standing.lost,
         error: server.error.clone(),

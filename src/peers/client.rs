@@ -6,7 +6,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::header::USER_AGENT;
 use http::uri::{Authority, Scheme};
@@ -18,19 +20,29 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::client::Body;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 use tower_service::Service;
 
 use crate::apimachinery::peer::PEER_PROXIED;
 use crate::apimachinery::user::{ALL_AUTHENTICATED, KUBE_PEERFRONT};
 use crate::settings::IdentityHeaderNames;
-use crate::tls::{ConnectError, Connector};
+use crate::tls::{self, ConnectError, Connector};
 
 /// The `Host` of every request. A server is known by this name, never by its address.
 const HOST: &str = "kubernetes.default.svc";
 
 /// Any error of a request, for `source()` chains.
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Time for a connection, the TLS handshake included: less than for a document, so that a server to which no connection
+/// can be made is told from one that is slow.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Whether a request was not sent because no connection could be made.
+pub(super) fn is_of_connecting(error: &BoxError) -> bool {
+    error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
+}
 
 /// Names peerfront as the caller, with the first configured name of each identity header.
 pub(super) fn identity(names: &IdentityHeaderNames) -> Arc<[(HeaderName, HeaderValue)]> {
@@ -56,8 +68,16 @@ impl ServerClient {
         address: SocketAddr,
         identity: Arc<[(HeaderName, HeaderValue)]>,
     ) -> Self {
-        let dialer = Dialer { connector, address };
+        let dialer = Dialer { connector, address, expected: None };
         Self { client: pool(&dialer), dialer, identity }
+    }
+
+    /// Makes it say so once when anything but a front answers for the peer of this name.
+    pub(super) fn expecting_front(self, hostname: &str) -> Self {
+        let expected =
+            Some(Arc::new(ExpectedFront { hostname: hostname.to_owned(), is_missing: AtomicBool::default() }));
+        let dialer = Dialer { expected, ..self.dialer };
+        Self { client: pool(&dialer), dialer, ..self }
     }
 
     /// Lets go of the connections, so that the next request proves that a new one can be made.
@@ -106,6 +126,28 @@ impl Service<Request<Body>> for ServerClient {
 struct Dialer {
     connector: Arc<Connector>,
     address: SocketAddr,
+    expected: Option<Arc<ExpectedFront>>,
+}
+
+/// A peer that is configured as a front.
+struct ExpectedFront {
+    hostname: String,
+    is_missing: AtomicBool,
+}
+
+impl ExpectedFront {
+    fn check(&self, stream: &TlsStream<TcpStream>, address: SocketAddr) {
+        let is_missing = !tls::is_front(stream);
+        if is_missing && !self.is_missing.swap(is_missing, Ordering::Relaxed) {
+            tracing::warn!(
+                target: super::LOG, peer = self.hostname, %address,
+                "no peerfront answers for a peer: until one does, requests with a token and those without a credential go \
+                 there without the front-proxy certificate; if it is a kube-apiserver, write {}=plain:{address} in --peers",
+                self.hostname,
+            );
+        }
+        self.is_missing.store(is_missing, Ordering::Relaxed);
+    }
 }
 
 impl Service<Uri> for Dialer {
@@ -118,8 +160,16 @@ impl Service<Uri> for Dialer {
     }
 
     fn call(&mut self, _: Uri) -> Self::Future {
-        let Self { connector, address } = self.clone();
-        Box::pin(async move { Ok(Dialed(TokioIo::new(connector.connect(address).await?))) })
+        let Self { connector, address, expected } = self.clone();
+        Box::pin(async move {
+            let elapsed = |_| ConnectError::Timeout { address, after: CONNECT_TIMEOUT };
+            let connected = timeout(CONNECT_TIMEOUT, connector.connect(address)).await.map_err(elapsed)?;
+            let stream = connected?;
+            if let Some(expected) = expected {
+                expected.check(&stream, address);
+            }
+            Ok(Dialed(TokioIo::new(stream)))
+        })
     }
 }
 

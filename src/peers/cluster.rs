@@ -1,15 +1,16 @@
 //! What is known of every server: events go in, and whatever is new makes the view due. No I/O, time is a parameter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{Context, SHA256};
 use tokio::time::Instant;
 
 use super::LOG;
 use super::changes::Changes;
 use super::exclusions::{Excluded, Problem};
 use super::fetch::{Document, Reading};
-use super::health::{Failure, Health};
+use super::health::{Failure, Health, UNHEARD_LIMIT};
 use super::poll::Report;
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
@@ -27,6 +28,12 @@ pub(super) struct Cluster {
     pub(super) exclusions: Exclusions,
     /// Why these are not, or not any more, read from the cluster.
     pub(super) exclusion_problem: Option<Problem>,
+    /// Why this front's Lease cannot be kept, or those of others not be watched.
+    pub(super) lease_problem: Option<Problem>,
+    /// Peers whose Lease has ended: one that has not been heard is not waited for.
+    pub(super) ended: BTreeSet<ServerId>,
+    /// Until when Leases are waited for that may name further peers; `None` once they are known.
+    leases_awaited_until: Option<Instant>,
     is_due: bool,
 }
 
@@ -122,6 +129,15 @@ impl Server {
         served
     }
 
+    /// Digest of what it serves, in upper-case hex; `None` until both documents have been read.
+    pub(super) fn served_hash(&self) -> Option<String> {
+        let mut digest = Context::new(&SHA256);
+        for document in [self.api.as_ref()?, self.apis.as_ref()?] {
+            digest.update(&serde_json::to_vec(document.list.as_ref()).ok()?);
+        }
+        Some(data_encoding::HEXUPPER.encode(&digest.finish().as_ref()[..16]))
+    }
+
     /// Keeps the reason, and logs it once.
     fn take_error(&mut self, failure: Option<(Failure, String)>) -> bool {
         let error = failure.map(|(_, error)| error);
@@ -159,7 +175,16 @@ fn add_version(served: &mut ServedResources, group: &str, listed: &ApiVersionDis
 impl Cluster {
     /// A cluster of which only the local server's name is known.
     pub(super) fn new(local: Server) -> Self {
-        Self { local, peers: BTreeMap::new(), exclusions: Exclusions::default(), exclusion_problem: None, is_due: true }
+        Self {
+            local,
+            peers: BTreeMap::new(),
+            exclusions: Exclusions::default(),
+            exclusion_problem: None,
+            lease_problem: None,
+            ended: BTreeSet::new(),
+            leases_awaited_until: None,
+            is_due: true,
+        }
     }
 
     /// Takes a report. One of a server that has left is dropped.
@@ -224,6 +249,34 @@ impl Cluster {
         }
     }
 
+    /// Peers are found through Leases, which have not been listed yet.
+    pub(super) fn await_leases(&mut self, now: Instant) {
+        self.leases_awaited_until = Some(now + UNHEARD_LIMIT);
+    }
+
+    /// Leases have been listed, or may not be.
+    pub(super) fn leases_known(&mut self) {
+        self.is_due |= self.leases_awaited_until.take().is_some();
+    }
+
+    /// Takes whose Lease has ended.
+    pub(super) fn take_ended(&mut self, ended: BTreeSet<ServerId>) {
+        self.is_due |= self.ended != ended;
+        self.ended = ended;
+    }
+
+    /// Takes why Leases do not work, or that they do.
+    pub(super) fn take_lease_problem(&mut self, problem: Option<Problem>) {
+        if self.lease_problem == problem {
+            return;
+        }
+        if let Some(problem) = &problem {
+            tracing::warn!(target: LOG, ?problem, "cannot find peers through Leases; readiness says what helps");
+        }
+        self.lease_problem = problem;
+        self.is_due = true;
+    }
+
     fn server_mut(&mut self, id: &ServerId) -> Option<&mut Server> {
         if *id == self.local.id { Some(&mut self.local) } else { self.peers.get_mut(id) }
     }
@@ -241,13 +294,24 @@ impl Cluster {
     /// Whether a peer may still be going to say what it serves. Until it has, nothing is known to be missing, so no
     /// merged document is given out: clients delete what a document does not list.
     pub(super) fn awaits_peers(&self, now: Instant) -> bool {
-        self.peers.values().any(|server| server.health.awaited_until(now).is_some())
+        self.leases_awaited(now).is_some()
+            || self.peers.values().any(|server| self.awaited_until(server, now).is_some())
+    }
+
+    /// Until when a server may still be going to say what it serves; `None` once it has, or is not waited for.
+    pub(super) fn awaited_until(&self, server: &Server, now: Instant) -> Option<Instant> {
+        server.health.awaited_until(now).filter(|_| !self.ended.contains(&server.id))
+    }
+
+    /// Until when Leases are waited for, if they are.
+    pub(super) fn leases_awaited(&self, now: Instant) -> Option<Instant> {
+        self.leases_awaited_until.filter(|until| now < *until)
     }
 
     /// When time alone changes something: a server that was waited for is given up, an exclusion ends.
     pub(super) fn next_wake(&self, now: Instant) -> Option<Instant> {
-        let given_up = self.servers().filter_map(|server| server.health.awaited_until(now)).min();
-        given_up.into_iter().chain(self.exclusions.next_expiry()).min()
+        let given_up = self.servers().filter_map(|server| self.awaited_until(server, now)).min();
+        given_up.into_iter().chain(self.leases_awaited(now)).chain(self.exclusions.next_expiry()).min()
     }
 
     /// Notes that such a time has come.

@@ -226,7 +226,7 @@ async fn watch_one<S: Declares>(
     }
 }
 
-fn is_forbidden(error: &watcher::Error) -> bool {
+pub(super) fn is_forbidden(error: &watcher::Error) -> bool {
     use watcher::Error::{InitialListFailed, WatchError, WatchFailed, WatchStartFailed};
     match error {
         InitialListFailed(kube::Error::Api(status))

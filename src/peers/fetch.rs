@@ -136,7 +136,9 @@ fn failure_of((api, apis): (Result<(), Error>, Result<(), Error>)) -> Option<(Fa
         (Err(error), Ok(())) | (Ok(()), Err(error)) => Some((Failure::Refused, super::chain(&error))),
         (Err(api), Err(apis)) => {
             let failures = [api.failure(), apis.failure()];
-            let best = [Failure::Refused, Failure::Failing].into_iter().find(|failure| failures.contains(failure));
+            let best = [Failure::Refused, Failure::Failing, Failure::Broken]
+                .into_iter()
+                .find(|failure| failures.contains(failure));
             Some((best.unwrap_or(Failure::Down), super::chain(&api)))
         }
     }

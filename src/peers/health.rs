@@ -19,7 +19,9 @@ pub(super) enum Failure {
     Refused,
     /// It answers like no working API server, or not in time. Said twice in a row, nothing is sent to it.
     Failing,
-    /// No connection to it can be made or kept.
+    /// It takes connections and ends them without an answer.
+    Broken,
+    /// No connection to it can be made, the TLS handshake included.
     Down,
 }
 
@@ -38,6 +40,8 @@ pub(super) struct Health {
 pub(super) struct Standing {
     /// Requests may be forwarded to it.
     pub(super) available: bool,
+    /// No connection to it can be made.
+    pub(super) unreachable: bool,
     /// Its documents are those of a server that does not answer any more.
     pub(super) lost: bool,
     /// All its documents have been read at least once.
@@ -47,12 +51,13 @@ pub(super) struct Standing {
 impl Health {
     /// A server just learned of. Nobody has tried to reach it.
     pub(super) fn new(now: Instant) -> Self {
-        let standing = Standing { available: true, lost: false, heard: false };
+        let standing = Standing { available: true, unreachable: false, lost: false, heard: false };
         Self { known_since: now, unavailable_since: None, failures: 0, standing }
     }
 
     /// Takes what came of a read of its documents that began at `began`.
     pub(super) fn read(&mut self, failure: Option<Failure>, began: Instant, now: Instant) {
+        self.standing.unreachable = failure == Some(Failure::Down);
         match failure {
             None => {
                 self.standing.heard = true;
@@ -61,7 +66,7 @@ impl Health {
             Some(Failure::Refused) => self.answered(began),
             Some(failure) => {
                 self.failures = self.failures.saturating_add(1);
-                if failure == Failure::Down || self.failures >= LOST_AFTER {
+                if failure != Failure::Failing || self.failures >= LOST_AFTER {
                     self.unavailable_since.get_or_insert(now);
                 }
             }
@@ -148,13 +153,31 @@ mod tests {
     }
 
     #[test]
+    fn only_a_server_that_takes_no_connection_is_unreachable() {
+        let start = Instant::now();
+        let mut health = heard(start);
+        health.connect_failed(start);
+        assert!(!health.standing().unreachable, "the next read will tell");
+        for failure in [Failure::Failing, Failure::Failing, Failure::Broken, Failure::Refused] {
+            health.read(Some(Failure::Down), start, start);
+            assert!(health.standing().unreachable);
+            health.read(Some(failure), start, start);
+            assert!(!health.standing().unreachable, "{failure:?}");
+        }
+        assert!(!health.standing().available, "a server that ends connections gets no requests");
+        health.read(Some(Failure::Down), start, start);
+        health.read(None, start, start);
+        assert!(!health.standing().unreachable);
+    }
+
+    #[test]
     fn refusing_server_stays_available_and_unheard() {
         let start = Instant::now();
         let mut health = Health::new(start);
         for _ in 0..3 {
             health.read(Some(Failure::Refused), start, start);
         }
-        let expected = Standing { available: true, lost: false, heard: false };
+        let expected = Standing { available: true, unreachable: false, lost: false, heard: false };
         assert_eq!(health.standing(), expected);
     }
 

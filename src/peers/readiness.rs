@@ -11,7 +11,12 @@ const GRANT: &str = "kubectl apply -f kubeadm/rbac.yaml";
 
 /// Every condition, met or not, always in the same order. `peering_off` says why there are no peers.
 pub(super) fn conditions(cluster: &Cluster, peering_off: Option<&str>, now: Instant) -> Vec<Condition> {
-    vec![local(&cluster.local), peers(cluster, peering_off, now), exclusions(cluster, peering_off)]
+    vec![
+        local(&cluster.local),
+        peers(cluster, peering_off, now),
+        exclusions(cluster, peering_off),
+        leases(cluster, peering_off),
+    ]
 }
 
 fn local(server: &Server) -> Condition {
@@ -37,6 +42,9 @@ fn peers(cluster: &Cluster, peering_off: Option<&str>, now: Instant) -> Conditio
         .collect();
     let (state, message) = match peering_off {
         Some(reason) => (ConditionState::Degraded, format!("peers are left alone: {reason}")),
+        None if cluster.leases_awaited(now).is_some() => {
+            (ConditionState::Waiting, "Leases, which may name further peers, have not been listed yet".to_owned())
+        }
         None if cluster.awaits_peers(now) => {
             (ConditionState::Waiting, format!("not every peer has said what it serves: {}", failed.join("; ")))
         }
@@ -44,6 +52,21 @@ fn peers(cluster: &Cluster, peering_off: Option<&str>, now: Instant) -> Conditio
         None => (ConditionState::Degraded, failed.join("; ")),
     };
     Condition { name: "peer-discovery", state, message }
+}
+
+fn leases(cluster: &Cluster, peering_off: Option<&str>) -> Condition {
+    const FALLBACK: &str = "until then only the peers of --peers are known";
+    let (state, message) = match &cluster.lease_problem {
+        Some(Problem::Forbidden) if peering_off.is_none() => (
+            ConditionState::Degraded,
+            format!("system:kube-peerfront may not keep Leases in kube-system: {GRANT} ({FALLBACK})"),
+        ),
+        Some(Problem::Failed(error)) if peering_off.is_none() => {
+            (ConditionState::Degraded, format!("Leases cannot be kept or watched: {error}"))
+        }
+        _ => (ConditionState::Met, String::new()),
+    };
+    Condition { name: "peer-leases", state, message }
 }
 
 fn exclusions(cluster: &Cluster, peering_off: Option<&str>) -> Condition {

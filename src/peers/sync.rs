@@ -13,11 +13,12 @@ use super::client::{self, ServerClient};
 use super::cluster::{Cluster, Server};
 use super::exclusions::{self, Excluded};
 use super::fetch::{Limits, ServerReader};
+use super::leases::{Found, LeaseSetup, Leases};
 use super::local::LocalReader;
 use super::metrics::{Metrics, ServerMetrics};
 use super::poll::{self, Report, Source};
 use super::{Peering, Setup};
-use crate::apimachinery::peer::Peer;
+use crate::apimachinery::peer::{Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
 use crate::drain;
 use crate::view::{self, ViewReader, ViewWriter};
@@ -36,6 +37,9 @@ pub struct Controller {
     loops: BTreeMap<ServerId, Loop>,
     tasks: JoinSet<()>,
     view: ViewWriter,
+    leases: watch::Receiver<Found>,
+    found: Found,
+    served: watch::Sender<Option<String>>,
 }
 
 /// The loop of one server.
@@ -54,7 +58,7 @@ impl Controller {
     pub fn new(setup: Setup) -> (Self, ViewReader) {
         let now = Instant::now();
         let mut cluster = Cluster::new(Server::local(&setup.hostname, now));
-        for peer in current_peers(&setup) {
+        for peer in known_peers(&setup, &Found::default()) {
             cluster.add(&peer, now);
         }
         let mut builder = Builder::new(setup.peering.off_reason());
@@ -67,15 +71,37 @@ impl Controller {
             loops: BTreeMap::new(),
             tasks: JoinSet::new(),
             view,
+            leases: watch::channel(Found::default()).1,
+            found: Found::default(),
+            served: watch::Sender::new(None),
             setup,
         };
         (controller, reader)
+    }
+
+    /// Finds peers through Leases too, from now on. When `withdraw` starts, this front's own Lease is taken back.
+    pub fn find_peers(&mut self, setup: LeaseSetup, withdraw: drain::Watcher) {
+        if let Peering::Off(_) = self.setup.peering {
+            return;
+        }
+        let leases = Leases {
+            client: self.local_kube_client(),
+            setup,
+            hostname: self.setup.hostname.clone(),
+            served: self.served.subscribe(),
+            retry: self.setup.intervals.refused,
+        };
+        let (found, leases_found) = watch::channel(Found::default());
+        self.leases = leases_found;
+        self.cluster.await_leases(Instant::now());
+        self.tasks.spawn(leases.run(found, withdraw));
     }
 
     /// Runs until the drain starts or nobody reads the view any more. The last view stays.
     pub async fn run(mut self, mut drain: drain::Watcher) {
         let (reports, mut reported) = mpsc::channel(REPORTS);
         let (excluded, mut exclusions) = watch::channel(Excluded::default());
+        let mut found = self.leases.clone();
         self.start_local(&reports);
         self.reconcile_peers(&reports);
         if let Peering::On(_) = self.setup.peering {
@@ -92,7 +118,10 @@ impl Controller {
                     let excluded = exclusions.borrow_and_update().clone();
                     self.cluster.exclude(excluded, Instant::now());
                 }
-                Ok(()) = self.setup.peers.changed() => self.reconcile_peers(&reports),
+                Ok(()) = found.changed() => {
+                    let now_found = found.borrow_and_update().clone();
+                    self.take_found(now_found, &reports);
+                }
                 () = sleep_until_some(wake) => self.cluster.wake(Instant::now()),
                 () = self.view.closed() => return,
                 () = drain.draining() => return,
@@ -118,6 +147,14 @@ impl Controller {
             }
         }
         self.view.publish(view);
+        let served = self.cluster.local.served_hash();
+        self.served.send_if_modified(|known| {
+            let is_new = served.is_some() && *known != served;
+            if is_new {
+                known.clone_from(&served);
+            }
+            is_new
+        });
     }
 
     fn take_report(&mut self, report: Report) {
@@ -140,6 +177,26 @@ impl Controller {
         }
     }
 
+    /// Takes what Leases say: who the peers are, and whose server serves something new.
+    fn take_found(&mut self, found: Found, reports: &mpsc::Sender<Report>) {
+        self.cluster.take_lease_problem(found.problem.clone());
+        let known = std::mem::replace(&mut self.found, found);
+        if known.peers != self.found.peers {
+            self.reconcile_peers(reports);
+        }
+        self.cluster.take_ended(self.found.ended.clone());
+        if self.found.is_complete {
+            self.cluster.leases_known();
+        }
+        for (id, news) in &self.found.announced {
+            if known.announced.get(id) != Some(news)
+                && let Some(peer) = self.loops.get(id)
+            {
+                peer.doubt.notify_one();
+            }
+        }
+    }
+
     fn start_local(&mut self, reports: &mpsc::Sender<Report>) {
         let client = ServerClient::new(
             Arc::clone(&self.setup.upstream),
@@ -153,10 +210,9 @@ impl Controller {
 
     /// Makes the loops fit the list of peers.
     fn reconcile_peers(&mut self, reports: &mpsc::Sender<Report>) {
-        self.setup.peers.mark_unchanged();
         let Peering::On(connector) = &self.setup.peering else { return };
         let connector = Arc::clone(connector);
-        let wanted = current_peers(&self.setup);
+        let wanted = known_peers(&self.setup, &self.found);
         let ids: BTreeSet<&ServerId> = wanted.iter().map(|peer| &peer.id).collect();
         let gone: Vec<ServerId> = self.cluster.peers.keys().filter(|id| !ids.contains(id)).cloned().collect();
         for id in gone {
@@ -171,7 +227,10 @@ impl Controller {
                 continue;
             }
             self.cluster.add(&peer, Instant::now());
-            let client = ServerClient::new(Arc::clone(&connector), peer.address, Arc::clone(&self.identity));
+            let mut client = ServerClient::new(Arc::clone(&connector), peer.address, Arc::clone(&self.identity));
+            if peer.kind == PeerKind::Front {
+                client = client.expecting_front(&peer.hostname);
+            }
             let source = ServerReader::new(client, Limits::default());
             let metrics = self.metrics.peer(&peer.hostname);
             self.start(peer.id.clone(), Some(peer), source, metrics, reports);
@@ -205,12 +264,16 @@ impl Controller {
     }
 }
 
-/// Peers without this node and without doubles; none while peering is off.
-fn current_peers(setup: &Setup) -> Vec<Arc<Peer>> {
+/// Static peers and those found through Leases, without this node and without doubles, of which the static one counts;
+/// none while peering is off.
+fn known_peers(setup: &Setup, found: &Found) -> Vec<Arc<Peer>> {
     let mut seen = BTreeSet::from([ServerId::from_hostname(&setup.hostname)]);
     match setup.peering {
         Peering::Off(_) => Vec::new(),
-        Peering::On(_) => setup.peers.borrow().iter().filter(|peer| seen.insert(peer.id.clone())).cloned().collect(),
+        Peering::On(_) => {
+            let all = setup.static_peers.iter().chain(&found.peers);
+            all.filter(|peer| seen.insert(peer.id.clone())).cloned().collect()
+        }
     }
 }
 

@@ -14,6 +14,9 @@ const LOOKS: u32 = 3;
 pub(super) struct Activity {
     begun: AtomicUsize,
     open: AtomicUsize,
+    /// Number, from 1, of the request of whose head bytes have come.
+    arriving: AtomicUsize,
+    began: Notify,
     unwelcome: Notify,
 }
 
@@ -32,11 +35,38 @@ impl Activity {
     pub(super) fn begin(self: &Arc<Self>) -> Open {
         self.begun.fetch_add(1, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
+        self.began.notify_waiters();
         Open(Arc::clone(self))
     }
 
+    /// Notes that bytes have come: while no request is open, they are of the next one's head.
+    pub(super) fn bytes_came(&self) {
+        if !self.is_busy() {
+            self.arriving.store(self.begun() + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether bytes have come of a request that has not begun.
+    pub(super) fn is_head_arriving(&self) -> bool {
+        self.arriving.load(Ordering::Relaxed) > self.begun()
+    }
+
+    /// Waits for a request that is on its way, until it has begun, or for so long that none will come: one of which
+    /// bytes have come, or the first of a connection that is younger than this time.
+    pub(super) async fn head_on_its_way(&self, limit: Duration, age: Duration) {
+        // Meanwhile what lies in the socket is read.
+        tokio::task::yield_now().await;
+        let began = self.began.notified();
+        let limit = match self.begun() {
+            _ if self.is_head_arriving() => limit,
+            0 => limit.saturating_sub(age),
+            _ => return,
+        };
+        let _ = tokio::time::timeout(limit, began).await;
+    }
+
     /// How many requests have begun.
-    pub(super) fn begun(&self) -> usize {
+    fn begun(&self) -> usize {
         self.begun.load(Ordering::Relaxed)
     }
 
@@ -98,6 +128,32 @@ mod tests {
         let began = Instant::now();
         idle.await.unwrap();
         assert!(began.elapsed() >= LIMIT * 2 / 3, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn request_on_its_way_is_waited_for_and_no_other() {
+        let activity = Arc::new(Activity::default());
+        let waited = async |age| {
+            let began = Instant::now();
+            activity.head_on_its_way(LIMIT, age).await;
+            began.elapsed()
+        };
+        assert_eq!(waited(LIMIT / 3).await, LIMIT * 2 / 3, "the first request of a new connection");
+        assert_eq!(waited(LIMIT).await, Duration::ZERO, "an old connection without a request");
+        activity.bytes_came();
+        assert_eq!(waited(LIMIT).await, LIMIT, "half a head");
+        let waiting = activity.head_on_its_way(LIMIT, LIMIT);
+        let begins = async {
+            sleep(LIMIT / 2).await;
+            activity.begin()
+        };
+        let began = Instant::now();
+        let ((), open) = tokio::join!(waiting, begins);
+        assert_eq!(began.elapsed(), LIMIT / 2, "until it has begun");
+        activity.bytes_came();
+        assert_eq!(waited(Duration::ZERO).await, Duration::ZERO, "the body of an open request");
+        drop(open);
+        assert_eq!(waited(Duration::ZERO).await, Duration::ZERO, "idle between two requests");
     }
 
     #[tokio::test(start_paused = true)]

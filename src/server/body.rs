@@ -2,9 +2,10 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::SystemTime;
 
+use axum::BoxError;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderValue, Method, Response};
@@ -40,32 +41,69 @@ pub(super) fn framed(response: Response<Bytes>, method: &Method) -> Response<axu
     Response::from_parts(head, body)
 }
 
-/// A server's answer that keeps its request counted.
+/// How an answer ends that a stopping front cuts off.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Ending {
+    /// As if it were complete: a client of a watch goes on where it ended.
+    Whole,
+    /// Broken off: what a log or a proxied server had still to say must not look said.
+    BrokenOff,
+}
+
+/// The front has stopped before the end of an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped before the end of the answer")]
+struct CutOff;
+
+/// A server's answer that keeps its request counted, and may be cut off.
 pub(super) struct Tracked {
     body: StreamedBody,
+    cutoff: Option<Cutoff>,
+    is_cut_off: bool,
     _in_flight: InFlight,
     _open: Open,
 }
 
+struct Cutoff {
+    reached: Pin<Box<dyn Future<Output = ()> + Send>>,
+    ending: Ending,
+}
+
 impl Tracked {
     pub(super) fn new(body: StreamedBody, in_flight: InFlight, open: Open) -> Self {
-        Self { body, _in_flight: in_flight, _open: open }
+        Self { body, cutoff: None, is_cut_off: false, _in_flight: in_flight, _open: open }
+    }
+
+    /// Ends in this way when `reached` is done and nothing is under way at the moment.
+    pub(super) fn until(mut self, reached: impl Future<Output = ()> + Send + 'static, ending: Ending) -> Self {
+        self.cutoff = Some(Cutoff { reached: Box::pin(reached), ending });
+        self
+    }
+
+    fn poll_cutoff(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let Some(cutoff) = &mut self.cutoff else { return Poll::Pending };
+        ready!(cutoff.reached.as_mut().poll(context));
+        self.is_cut_off = true;
+        Poll::Ready((cutoff.ending == Ending::BrokenOff).then(|| Err(CutOff.into())))
     }
 }
 
 impl Body for Tracked {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if self.is_cut_off {
+            return Poll::Ready(None);
+        }
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(frame) => Poll::Ready(frame.map(|frame| frame.map_err(Into::into))),
+            Poll::Pending => self.poll_cutoff(context),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.is_cut_off || self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

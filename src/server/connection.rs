@@ -13,6 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -32,6 +33,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Time for an HTTP/2 client without open requests to close a connection that it was told to leave.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time for the head of a request that is on its way when the front stops. Go gives a new connection 5 s, and half a head
+/// no limit.
+const LAST_HEAD_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// As Go's listener sets it for kube-apiserver.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(180);
@@ -53,6 +58,16 @@ pub(super) struct Context {
     _open: Open,
     /// Its requests.
     pub(super) activity: Arc<Activity>,
+    /// Starts when a stopping front ends long-running requests.
+    pub(super) cutoff: drain::Watcher,
+}
+
+/// The two moments of a stop that a connection hears of.
+pub(super) struct Stop {
+    /// No further requests are wanted.
+    pub(super) drain: drain::Watcher,
+    /// Long-running requests are to end.
+    pub(super) cutoff: drain::Watcher,
 }
 
 /// Serves a connection to its end.
@@ -62,7 +77,7 @@ pub(super) async fn serve(
     stream: std::net::TcpStream,
     client: SocketAddr,
     open: Open,
-    drain: drain::Watcher,
+    stop: Stop,
 ) {
     let Ok(stream) = TcpStream::from_std(stream) else { return };
     let _ = stream.set_nodelay(true); // Without it the connection works, only slower.
@@ -78,7 +93,8 @@ pub(super) async fn serve(
     let (_, session) = stream.get_ref();
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let identity = front.authenticator.judge(session.peer_certificates().unwrap_or_default());
-    let context = Arc::new(Context { client, identity, activity: Arc::default(), _open: open });
+    let Stop { drain, cutoff } = stop;
+    let context = Arc::new(Context { client, identity, activity: Arc::default(), cutoff, _open: open });
     let ended = if is_http2 {
         serve_http2(front, context, stream, drain).await
     } else {
@@ -127,7 +143,8 @@ async fn serve_http1(
     stream: TlsStream<TcpStream>,
     mut drain: drain::Watcher,
 ) -> Result<(), hyper::Error> {
-    let stream = Worded::new(stream, Arc::clone(&context.activity));
+    let (accepted, activity) = (Instant::now(), Arc::clone(&context.activity));
+    let stream = Worded::new(stream, Arc::clone(&activity));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_TIMEOUT)
@@ -140,8 +157,14 @@ async fn serve_http1(
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         ended = connection.as_mut() => return ended,
-        () = drain.draining() => connection.as_mut().graceful_shutdown(),
+        () = drain.draining() => {}
     }
+    tokio::select! {
+        biased;
+        ended = connection.as_mut() => return ended,
+        () = activity.head_on_its_way(LAST_HEAD_TIMEOUT, accepted.elapsed()) => {}
+    }
+    connection.as_mut().graceful_shutdown();
     connection.await
 }
 

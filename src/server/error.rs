@@ -3,7 +3,6 @@
 //! Inner rooms return small named errors; here they become Status objects. The client's text names no file, address or
 //! certificate: those are in the log.
 
-use aws_lc_rs::rand;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri};
 
@@ -36,6 +35,9 @@ pub(super) enum Error {
     /// The connection was lost after the request had been sent.
     #[error("connection to the server was lost")]
     Interrupted(#[source] forward::Error, Repeatable),
+    /// The front stops, and a long-running request has not been answered yet.
+    #[error("stopping")]
+    Stopping(Repeatable),
 }
 
 /// Whether asking again can do harm.
@@ -69,6 +71,10 @@ impl Error {
                 "the connection to the server was lost after the request was sent: it may have been carried out",
                 NO_RETRY_AFTER,
             ),
+            Self::Stopping(Repeatable::Yes) => Status::service_unavailable("stopping", RETRY_AFTER_SECONDS),
+            Self::Stopping(Repeatable::No) => {
+                Status::service_unavailable("stopping: the request may have been carried out", NO_RETRY_AFTER)
+            }
         };
         status.into_response(&wording.headers, Pretty::of(&wording.uri, &wording.headers))
     }
@@ -100,10 +106,7 @@ pub(super) fn add_audit_id(response: &mut Response<Bytes>, wording: &Wording) {
     }
 }
 
-/// Version 4 of RFC 9562.
 fn random_uuid() -> Option<HeaderValue> {
-    let mut bytes = [0; 16];
-    rand::fill(&mut bytes).ok()?;
-    let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
+    let id = uuid::Uuid::new_v4();
     HeaderValue::from_str(id.as_hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer())).ok()
 }

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
-use super::{Front, connection};
+use super::connection::{self, Stop};
+use super::{Front, cutoff};
 use crate::drain;
 use crate::forward::Forwarder;
 use crate::tls::Acceptor;
@@ -18,8 +20,8 @@ use crate::tls::Acceptor;
 /// Pause after an accept that failed for want of descriptors or memory: trying at once would only spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a stopping worker waits for open requests; watches and tunnels end with it.
-const DRAIN_DEADLINE: Duration = Duration::from_secs(10);
+/// Connections that may wait in the system for being accepted: tokio's choice.
+const BACKLOG: usize = 1024;
 
 /// The port could not be taken.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +60,7 @@ impl Listener {
         self.sockets.iter().filter_map(|socket| socket.local_addr().ok()).collect()
     }
 
-    /// Accepts until the drain starts, then closes the sockets.
+    /// Accepts until the drain starts, takes what waits by then, and closes the sockets.
     pub fn run(self, workers: &Arc<Workers>, drain: &drain::Watcher) {
         for socket in self.sockets {
             tokio::spawn(accept(socket, Arc::clone(workers), drain.clone()));
@@ -70,15 +72,32 @@ async fn accept(socket: TcpListener, workers: Arc<Workers>, mut drain: drain::Wa
     loop {
         let accepted = tokio::select! {
             accepted = socket.accept() => accepted,
-            () = drain.draining() => return,
+            () = drain.draining() => return accept_waiting(socket, &workers),
         };
         match accepted {
-            Ok((stream, client)) => workers.deal(stream, client),
+            Ok((stream, client)) => {
+                if let Ok(stream) = stream.into_std() {
+                    workers.deal(stream, client);
+                }
+            }
             Err(error) if is_of_the_connection(&error) => {}
             Err(error) => {
                 tracing::error!(%error, "cannot accept connections");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
+        }
+    }
+}
+
+/// Takes the connections that the system has accepted already: to their clients they are open, and closing the socket
+/// would reset them.
+fn accept_waiting(socket: TcpListener, workers: &Workers) {
+    let Ok(socket) = socket.into_std() else { return };
+    for _ in 0..BACKLOG {
+        match socket.accept() {
+            Ok((stream, client)) if stream.set_nonblocking(true).is_ok() => workers.deal(stream, client),
+            Err(error) if !is_of_the_connection(&error) => return,
+            _ => {}
         }
     }
 }
@@ -118,11 +137,10 @@ impl Workers {
     }
 
     /// Gives a connection to the worker with the fewest open ones.
-    fn deal(&self, stream: TcpStream, client: SocketAddr) {
+    fn deal(&self, stream: std::net::TcpStream, client: SocketAddr) {
         let Some(worker) = self.workers.iter().min_by_key(|worker| worker.open.load(Ordering::Relaxed)) else { return };
-        let Ok(stream) = stream.into_std() else { return };
         worker.open.fetch_add(1, Ordering::Relaxed);
-        // A worker that has stopped takes nothing; dropping the connection tells the client.
+        // It goes on as long as connections are dealt.
         let _ = worker.connections.send((stream, client));
     }
 }
@@ -139,27 +157,33 @@ impl Drop for Open {
     }
 }
 
+/// Serves connections until no more are dealt, which is when the drain has started, then lets them end.
 async fn run(
     front: Front,
     acceptor: Arc<Acceptor>,
     mut connections: mpsc::UnboundedReceiver<(std::net::TcpStream, SocketAddr)>,
     open: Arc<AtomicUsize>,
-    mut drain: drain::Watcher,
+    drain: drain::Watcher,
 ) {
     let front = Arc::new(front);
     let mut prune = tokio::time::interval(Forwarder::PRUNE_INTERVAL);
     let (alive, mut all_gone) = mpsc::channel(1);
+    let (trigger, cutoff) = drain::channel();
     loop {
         tokio::select! {
-            Some((stream, client)) = connections.recv() => {
+            dealt = connections.recv() => {
+                let Some((stream, client)) = dealt else { break };
                 let open = Open { count: Arc::clone(&open), _alive: alive.clone() };
                 let (front, acceptor) = (Arc::clone(&front), Arc::clone(&acceptor));
-                tokio::spawn(connection::serve(front, acceptor, stream, client, open, drain.clone()));
+                let stop = Stop { drain: drain.clone(), cutoff: cutoff.clone() };
+                tokio::spawn(connection::serve(front, acceptor, stream, client, open, stop));
             }
             _ = prune.tick() => front.prune(),
-            () = drain.draining() => break,
         }
     }
     drop(alive);
-    let _ = tokio::time::timeout(DRAIN_DEADLINE, all_gone.recv()).await;
+    if timeout(cutoff::AFTER, all_gone.recv()).await.is_err() {
+        trigger.start();
+        let _ = timeout(cutoff::DEADLINE - cutoff::AFTER, all_gone.recv()).await;
+    }
 }

@@ -8,10 +8,12 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
 
 use super::activity::Activity;
 use crate::apimachinery::status::{Pretty, Status};
@@ -19,22 +21,25 @@ use crate::apimachinery::status::{Pretty, Status};
 /// All that hyper writes with its own refusals beside the status line: it closes the connection afterwards.
 const HEADERS: &[u8] = b"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
+/// How long a refused client is read from; as long as Go waits before it closes.
+/// Source: <https://github.com/golang/go/blob/go1.26.0/src/net/http/server.go> (`rstAvoidanceDelay`)
+const LINGER: Duration = Duration::from_millis(500);
+
 /// A connection whose bare refusals get a body.
 pub(super) struct Worded<S> {
     stream: S,
     activity: Arc<Activity>,
     is_tunnel: bool,
-    /// Requests that had begun when bytes last came while none was open: as long as there are no more, an answer is to
-    /// what began no request.
-    idle_at: Option<usize>,
     /// What is left to be written in place of a refusal.
     instead: Option<Bytes>,
+    /// Until when what a refused client still sends is read.
+    linger: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Worded<S> {
     /// `activity` tells of requests whose answers are never touched.
     pub(super) fn new(stream: S, activity: Arc<Activity>) -> Self {
-        Self { stream, activity, is_tunnel: false, idle_at: None, instead: None }
+        Self { stream, activity, is_tunnel: false, instead: None, linger: None }
     }
 
     /// Takes a write for what it is: a refusal, the begin of a tunnel, or neither.
@@ -44,9 +49,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Worded<S> {
         }
         // From here on what is written is neither hyper's nor a server's.
         self.is_tunnel = written.starts_with(b"HTTP/1.1 101 ");
-        if self.idle_at == Some(self.activity.begun()) {
+        // What is written while a head arrives is an answer to what began no request.
+        if self.activity.is_head_arriving() {
             self.instead = in_place_of(written);
         }
+        if self.instead.is_some() {
+            self.linger = Some(Box::pin(tokio::time::sleep(LINGER)));
+        }
+    }
+
+    /// Reads and drops what a refused client still sends, for a moment: closing would reset the connection, and the
+    /// client would lose the refusal.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(linger) = &mut self.linger else { return Poll::Ready(()) };
+        let mut scratch = [0; 4096];
+        while linger.as_mut().poll(context).is_pending() {
+            let mut buffer = ReadBuf::new(&mut scratch);
+            let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                break;
+            }
+        }
+        self.linger = None;
+        Poll::Ready(())
     }
 
     /// Writes what stands for a write of `length` bytes.
@@ -92,7 +117,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Worded<S> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         if buffer.filled().len() > before {
-            self.idle_at = (!self.activity.is_busy()).then(|| self.activity.begun());
+            self.activity.bytes_came();
         }
         Poll::Ready(Ok(()))
     }
@@ -131,7 +156,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Worded<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+        self.poll_linger(context).map(Ok)
     }
 }
 
@@ -175,6 +201,25 @@ mod tests {
         assert!(head.starts_with("HTTP/1.1 414 URI Too Long\r\n") && head.contains("Connection: close"), "{head}");
         assert!(head.ends_with(&format!("Content-Length: {}", body.len())), "{head}");
         assert!(body.contains(r#""code":414"#), "{body}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_client_that_still_sends_is_not_cut_off() {
+        let (near, mut far) = duplex(64);
+        let mut worded = Worded::new(near, Arc::default());
+        far.write_all(b"x").await.unwrap();
+        worded.read_u8().await.unwrap();
+        let ends = tokio::spawn(async move {
+            worded.write_all(BARE.as_bytes()).await.unwrap();
+            worded.shutdown().await.unwrap();
+        });
+        let mut answer = String::new();
+        far.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 414 "), "{answer}");
+        far.write_all(&[0; 10_000]).await.unwrap();
+        let began = tokio::time::Instant::now();
+        ends.await.unwrap();
+        assert!(began.elapsed() <= LINGER, "{:?}", began.elapsed());
     }
 
     #[tokio::test]

@@ -9,8 +9,8 @@ use http::{HeaderValue, Response};
 use metrics::Counter;
 use tokio::sync::mpsc;
 
-use super::Call;
 use super::error::{Error, Repeatable};
+use super::{Call, loss};
 use crate::apimachinery::gvr::GroupVersionResource;
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
@@ -101,7 +101,7 @@ impl Call<'_> {
         for peer in candidates.shuffled(self.affinity()) {
             let sent = tokio::select! {
                 sent = self.front.forwarder.send(self.caller, Destination::Peer(peer), prepared) => sent,
-                () = self.front.lost(peer) => Err(Failure::Interrupted(forward::Error::Lost)),
+                () = loss::of(&peer.id, self.front.view.clone()) => Err(Failure::Interrupted(forward::Error::Lost)),
             };
             match sent {
                 Ok(response) => {

@@ -67,6 +67,8 @@ pub(super) struct File {
     pub(super) peer_advertise_port: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) peers: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) peer_cidrs: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) hostname_override: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,7 +150,7 @@ impl File {
     }
 
     fn with_peering(self, peering: &Peering) -> Self {
-        let Peering::On(PeeringSettings { ca_file, advertise_address, static_peers }) = peering else {
+        let Peering::On(PeeringSettings { ca_file, advertise_address, static_peers, cidrs }) = peering else {
             return self;
         };
         // Port 0 stands for the free port that --secure-port=0 takes and cannot be written down.
@@ -158,6 +160,7 @@ impl File {
             peer_advertise_ip: advertised.map(|address| address.ip().to_string()),
             peer_advertise_port: advertised.map(|address| u64::from(address.port())),
             peers: strings(static_peers),
+            peer_cidrs: strings(cidrs),
             ..self
         }
     }

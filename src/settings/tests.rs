@@ -462,7 +462,13 @@ fn peers_need_a_ca_unless_the_gate_is_off() {
 
 #[test]
 fn printed_settings_load_again_as_they_are() {
-    let rich = ["peer-ca-file=/ca", "peers=b=plain:10.0.0.2:6443", "tls-sni-cert-key=a,b:c,d", "log-format=json"];
+    let rich = [
+        "peer-ca-file=/ca",
+        "peers=b=plain:10.0.0.2:6443",
+        "peer-cidrs=10.0.0.0/24",
+        "tls-sni-cert-key=a,b:c,d",
+        "log-format=json",
+    ];
     for flags in [&[][..], &rich, &["feature-gates=UnknownVersionInteroperabilityProxy=false"]] {
         let settings = Scene::kubeadm().flags(flags).settings();
         let again = Scene::new().config(&settings.to_string()).settings();
@@ -480,9 +486,10 @@ fn every_setting_is_a_field_of_the_file() {
 }
 
 /// Sets what kubeadm's manifest leaves out.
-const RICH: [&str; 5] = [
+const RICH: [&str; 6] = [
     "peer-ca-file=/ca",
     "peers=b=10.0.0.2:6443",
+    "peer-cidrs=10.0.0.0/24,fd00::/64",
     "tls-sni-cert-key=a,b",
     "tls-cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
     "requestheader-uid-headers=X-Remote-Uid",

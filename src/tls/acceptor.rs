@@ -12,7 +12,7 @@ use rustls::{CipherSuite, DistinguishedName, ServerConfig, SupportedProtocolVers
 
 use super::client_certificate::ProofOfPossession;
 use super::serving_certificates::{ServingCertificates, subject};
-use super::{ALPN_HTTP_1_1, ALPN_HTTP_2, Error, material, provider};
+use super::{ALPN_HTTP_1_1, ALPN_HTTP_2, ALPN_PEERFRONT, Error, material, provider};
 use crate::settings::{AuthenticationSettings, ServingSettings, TlsVersion};
 
 /// Hands out the newest good server configuration.
@@ -75,7 +75,7 @@ fn config(
         .map_err(|source| Error::Configure { source })?
         .with_client_cert_verifier(Arc::new(verifier))
         .with_cert_resolver(Arc::new(certificates));
-    config.alpn_protocols = vec![ALPN_HTTP_2.to_vec(), ALPN_HTTP_1_1.to_vec()];
+    config.alpn_protocols = vec![ALPN_PEERFRONT.to_vec(), ALPN_HTTP_2.to_vec(), ALPN_HTTP_1_1.to_vec()];
     // Invariant: the key of a client certificate is proven in every handshake, so sessions are not resumed. Go clients,
     // nearly all there are, keep no sessions by default. Without storage no ticket is sent; none is prepared either.
     config.session_storage = Arc::new(NoServerSessionStorage {});

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::{Error, material, provider};
+use super::{ALPN_PEERFRONT, Error, material, provider};
 use crate::settings::KeyPairFiles;
 
 /// Time for the TCP connection: control-plane nodes are milliseconds apart, and one lost SYN, sent again after 1 s,
@@ -100,6 +100,12 @@ impl Connector {
         let stream = within(HANDSHAKE_TIMEOUT, address, handshake).await?;
         stream.map_err(|source| ConnectError::Handshake { address, source })
     }
+}
+
+/// Whether a front answers on this connection, as far as its connector has asked.
+#[must_use]
+pub fn is_front(stream: &TlsStream<TcpStream>) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(ALPN_PEERFRONT)
 }
 
 async fn within<T>(limit: Duration, address: SocketAddr, step: impl Future<Output = T>) -> Result<T, ConnectError> {

@@ -100,17 +100,19 @@ impl Cluster {
         self.nodes.iter().find(|node| node.name() == name).expect("a node of this name in the cluster")
     }
 
+    /// The store, to stop it or let it stand still.
+    pub fn etcd_process(&self) -> &Process {
+        self.shared_etcd().process()
+    }
+
     /// The kube-controller-manager.
     pub fn controller_manager(&self) -> Option<&Server> {
         self.controller_manager.as_ref()
     }
 
     /// What is really stored in the etcd that the nodes share.
-    ///
-    /// # Panics
-    /// Never: every cluster has one.
     pub fn etcd(&self) -> EtcdReader {
-        EtcdReader::new(Client::plain(self.etcds.first().expect("a shared etcd").address()))
+        EtcdReader::new(Client::plain(self.shared_etcd().address()))
     }
 
     /// The administrator.
@@ -239,6 +241,10 @@ impl Cluster {
     /// If one cannot be signaled.
     pub async fn stop_detached(directory: &Path) -> Result<Vec<String>> {
         process::end_recorded(&directory.join(builder::RECORDS)).await
+    }
+
+    fn shared_etcd(&self) -> &Server {
+        self.etcds.first().expect("every cluster has one")
     }
 
     fn processes(&self) -> impl Iterator<Item = &Process> {

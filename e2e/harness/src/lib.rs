@@ -33,7 +33,7 @@ mod components;
 mod kubeconfig;
 mod programs;
 mod progress;
-mod wait;
+mod waiting;
 
 pub mod client;
 pub mod cluster;
@@ -55,4 +55,4 @@ pub use kubectl::{Kubectl, KubectlOutput};
 pub use pki::{KeyPair, Pki, Subject};
 pub use process::Process;
 pub use topology::{Topology, Version};
-pub use wait::eventually;
+pub use waiting::eventually;

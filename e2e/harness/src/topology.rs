@@ -26,6 +26,8 @@ pub struct Topology {
     pub front: bool,
     /// Whether nodes run upstream's own proxy, unless they say otherwise.
     pub upstream_proxy: bool,
+    /// Whether fronts are told of each other by `--peers`; else they find each other through Leases.
+    pub static_peers: bool,
     /// The control-plane nodes, one to six.
     pub nodes: Vec<NodeTopology>,
     /// Absent: no kube-controller-manager.

@@ -1,3 +1,5 @@
+use http::header::{CONNECTION, UPGRADE};
+
 use super::*;
 
 fn headers(lines: &[(&'static str, &[u8])]) -> HeaderMap {

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
 use tokio::time::timeout;
 
-use crate::peers::client::{BoxError, ServerClient};
+use crate::peers::client::{self, BoxError, ServerClient};
 use crate::peers::health::Failure;
 
 /// How much of a server's answer is taken, and for how long it is waited for.
@@ -103,7 +103,8 @@ impl Error {
     pub(in crate::peers) fn failure(&self) -> Failure {
         match self {
             Self::Status { status: StatusCode::TOO_MANY_REQUESTS | StatusCode::FORBIDDEN, .. } => Failure::Refused,
-            Self::Send { .. } => Failure::Down,
+            Self::Send { source, .. } if client::is_of_connecting(source) => Failure::Down,
+            Self::Send { .. } => Failure::Broken,
             _ => Failure::Failing,
         }
     }

@@ -13,7 +13,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
-use crate::apimachinery::peer::PeerKind;
 use crate::discovery::ApiGroupDiscoveryList;
 use crate::metrics::Registry;
 use crate::peers::Intervals;
@@ -111,7 +110,7 @@ struct Front {
     peer: Arc<Peer>,
     peer_server: Option<ApiServer>,
     peer_state: watch::Sender<State>,
-    peers: watch::Sender<Vec<Arc<Peer>>>,
+    leases: watch::Sender<Found>,
     failed_connects: mpsc::Sender<ServerId>,
     registry: Arc<Registry>,
     view: ViewReader,
@@ -133,20 +132,24 @@ impl Front {
         let roots = plane.path("serving-ca.crt");
         let connector = Connector::load(&roots, Some(&files), "kubernetes.default.svc", &[ALPN_HTTP_1_1]).unwrap();
         let connector = Arc::new(connector);
-        let (peers, known_peers) = watch::channel(vec![Arc::clone(&peer)]);
+        let found = Found { peers: vec![Arc::clone(&peer)], is_complete: true, ..Found::default() };
+        let (leases, found) = watch::channel(found);
         let (failed_connects, failed) = mpsc::channel(8);
         let registry = Arc::new(Registry::new());
-        let (controller, view) = Controller::new(Setup {
+        let (mut controller, view) = Controller::new(Setup {
             hostname: "node-a".to_owned(),
             upstream_address: local.address(),
             upstream: Arc::clone(&connector),
             peering: Peering::On(connector),
-            peers: known_peers,
+            static_peers: Vec::new(),
             identity_headers: IdentityHeaderNames::default(),
             failed_connects: failed,
             intervals: Intervals { local: TICK, peer: TICK, refused: TICK },
             registry: Arc::clone(&registry),
         });
+        controller.leases = found;
+        controller.cluster.await_leases(Instant::now());
+        controller.leases.mark_changed();
         let (trigger, drain) = drain::channel();
         let task = tokio::spawn(controller.run(drain));
         Self {
@@ -156,7 +159,7 @@ impl Front {
             peer,
             peer_server: Some(peer_server),
             peer_state,
-            peers,
+            leases,
             failed_connects,
             registry,
             view,
@@ -236,7 +239,7 @@ async fn view_follows_a_peer_that_changes_dies_and_returns() {
     front.until("available again", |view| view.peers[0].available).await;
     assert!(front.registry.render().contains("peerfront_peer_available{peer=\"node-b\"} 1"));
 
-    front.peers.send_replace(Vec::new());
+    front.leases.send_replace(Found { is_complete: true, ..Found::default() });
     front.until_listed(&["apps/v1"]).await;
     front.finish().await;
 }
@@ -255,7 +258,7 @@ async fn all_series_exist_at_zero_before_anything_was_read() {
 #[tokio::test]
 async fn failed_connect_is_published_at_once_and_undone_by_a_new_connection() {
     let mut front = Front::start(state(&["apps/v1=deployments"], &[]), state(&["batch/v1=jobs"], &[])).await;
-    front.until("peer heard", |view| view.peers[0].heard && view.documents().is_some()).await;
+    front.until("peer heard", |view| view.documents().is_some()).await;
     let before = front.peer_server.as_ref().unwrap().connections();
     let mut changes = front.view.clone();
     front.failed_connects.send(front.peer.id.clone()).await.unwrap();

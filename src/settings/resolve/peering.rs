@@ -15,6 +15,8 @@ impl Resolver<'_> {
         let file = self.file();
         let pair = self.peer_advertise_pair()?;
         let static_peers = self.static_peers(hostname)?;
+        let cidrs =
+            self.each("peer-cidrs", &file.peer_cidrs, "a network such as 10.0.0.0/24", |text| text.parse().ok())?;
         if file.feature_gates.get(defaults::INTEROPERABILITY_GATE) == Some(&false) {
             return Ok(Peering::Off(format!("feature gate {} is off", defaults::INTEROPERABILITY_GATE)));
         }
@@ -41,7 +43,7 @@ impl Resolver<'_> {
             flag: "advertise-address",
             advice: "peers must be told an address, and --bind-address names none of this node's own",
         })?;
-        Ok(Peering::On(PeeringSettings { ca_file, advertise_address, static_peers }))
+        Ok(Peering::On(PeeringSettings { ca_file, advertise_address, static_peers, cidrs }))
     }
 
     fn peer_advertise_pair(&self) -> Result<Option<SocketAddr>, Error> {

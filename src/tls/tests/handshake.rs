@@ -102,6 +102,7 @@ async fn protocol_is_negotiated_by_the_server() {
     for (offered, chosen) in [
         (vec![ALPN_HTTP_1_1, ALPN_HTTP_2], Some(ALPN_HTTP_2)),
         (vec![ALPN_HTTP_1_1], Some(ALPN_HTTP_1_1)),
+        (vec![ALPN_HTTP_1_1, ALPN_PEERFRONT], Some(ALPN_PEERFRONT)),
         (vec![], None),
     ] {
         let mut client = fixture.client(&rustls::version::TLS13, None);

@@ -160,6 +160,7 @@ impl ClusterBuilder {
             let own = &addresses[position];
             let others = peers.iter().enumerate().filter(|(other, _)| *other != position);
             let others: Vec<Peer> = others.filter_map(|(_, peer)| peer.clone()).collect();
+            let others = if self.topology.static_peers { others } else { Vec::new() };
             let front = self.front(context, node, own, &others)?;
             let entrance = if front.is_some() { own.front } else { own.upstream };
             let upstream_proxy = self.topology.has_upstream_proxy(node).then_some(entrance);

@@ -61,6 +61,8 @@ fn flags(context: &Context<'_>, addresses: &Addresses, peers: &[Peer]) -> Flags 
         .set("peer-ca-file", pki("ca.crt"))
         .set("peer-advertise-ip", &ip)
         .set("peer-advertise-port", &port)
+        // All nodes are on loopback, where else no Lease may say that a peer is.
+        .set("peer-cidrs", "127.0.0.0/8")
         .set("upstream", format!("https://{}", addresses.upstream))
         .set("upstream-ca-file", pki("ca.crt"))
         .set("admin-bind-address", addresses.admin.to_string())

@@ -1,3 +1,5 @@
+//! Waiting for what gives no signal.
+
 use std::time::Duration;
 
 use anyhow::Result;

@@ -1,0 +1,38 @@
+//! Nodes that vanish, stores that stop, peers that come and go: three real kube-apiservers of three versions whose
+//! fronts know each other through Leases, in a network namespace of the program's own, so that packets can be dropped.
+
+mod network;
+mod scenarios;
+mod traffic;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use peerfront_e2e::{Cluster, Topology, runner};
+
+fn main() -> ExitCode {
+    if let Err(error) = network::enter_own_namespace() {
+        return network::failed(&error);
+    }
+    runner::run(
+        start,
+        &runner::tests![
+            scenarios::node_whose_packets_are_dropped_and_let_through_again,
+            scenarios::all_peers_whose_packets_are_dropped,
+            scenarios::etcd_that_stands_still_for_thirty_seconds,
+            scenarios::node_that_leaves_and_joins_again,
+            scenarios::front_that_is_killed_and_comes_back,
+            scenarios::lease_that_is_frozen_or_from_another_time,
+        ],
+    )
+}
+
+async fn start() -> Result<Cluster> {
+    let topology = Topology::load_with("mixed", &[("staticPeers", "false")])?;
+    Cluster::builder(topology)
+        .peerfront(env!("CARGO_BIN_EXE_peerfront"))
+        .directory(concat!(env!("CARGO_TARGET_TMPDIR"), "/faults"))
+        .show_progress()
+        .start()
+        .await
+}

@@ -1,0 +1,34 @@
+//! How peers find each other on a real cluster: through Leases, and beside a plain kube-apiserver that runs upstream's
+//! own proxy.
+
+mod interop;
+mod leases;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use peerfront_e2e::{Cluster, Topology, runner};
+
+fn main() -> ExitCode {
+    runner::run(
+        start,
+        &runner::tests![
+            interop::requests_go_both_ways_between_fronts_and_upstreams_own_proxy,
+            interop::merged_views_are_alike,
+            interop::what_nobody_serves_is_asked_once,
+            leases::lease_says_who_and_where_and_goes_at_a_clean_stop,
+            leases::deleted_lease_comes_back,
+            leases::forged_lease_gets_no_request,
+            leases::restarted_front_finds_everybody_again,
+        ],
+    )
+}
+
+async fn start() -> Result<Cluster> {
+    Cluster::builder(Topology::load("leases")?)
+        .peerfront(env!("CARGO_BIN_EXE_peerfront"))
+        .directory(concat!(env!("CARGO_TARGET_TMPDIR"), "/peers"))
+        .show_progress()
+        .start()
+        .await
+}

@@ -1,0 +1,29 @@
+//! When a front that stops ends what does not end by itself.
+//!
+//! Clients of a watch go on elsewhere where it ended, so that it need not be waited for; a short request has nobody else
+//! to finish it.
+
+use std::time::Duration;
+
+use aws_lc_rs::rand;
+
+use crate::drain;
+
+/// How long watches, logs and tunnels go on after the front was told to stop: time for clients to see that it goes.
+pub(super) const AFTER: Duration = Duration::from_secs(10);
+
+/// Their ends are spread over this time: all clients coming back at once would be a burden for the other nodes.
+const SPREAD: Duration = Duration::from_secs(5);
+
+/// How long short requests have; kube-apiserver's default limit for one.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/server/config.go> (`RequestTimeout`)
+pub(super) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Waits until one long-running request is to end: a random part of the spread after the start of the cutoff.
+pub(super) async fn reached(mut cutoff: drain::Watcher) {
+    cutoff.draining().await;
+    let mut random = [0; 2];
+    if rand::fill(&mut random).is_ok() {
+        tokio::time::sleep(SPREAD * u32::from(u16::from_be_bytes(random)) / u32::from(u16::MAX)).await;
+    }
+}

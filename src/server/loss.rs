@@ -1,0 +1,70 @@
+//! Requests that a peer will not answer any more.
+
+use std::time::Duration;
+
+use crate::apimachinery::server_id::ServerId;
+use crate::view::{ClusterView, ViewReader};
+
+/// How long a request is left with a peer to which no connection can be made: a front that stops still answers what it
+/// has begun.
+const LOST_AFTER: Duration = Duration::from_secs(10);
+
+/// Waits until no connection to a peer could be made for so long that what was sent to it will not be answered: without
+/// this a request on a connection to a node that vanished would wait until TCP gives up, for a quarter of an hour. A
+/// peer that takes connections is never given up, however slow it is.
+pub(super) async fn of(peer: &ServerId, mut view: ViewReader) {
+    let is_gone = |view: &ClusterView| view.peers.iter().any(|state| state.peer.id == *peer && state.unreachable);
+    loop {
+        if view.wait_for(is_gone).await.is_none() {
+            return std::future::pending().await; // The front ends; so will the request.
+        }
+        let returned = tokio::time::timeout(LOST_AFTER, view.wait_for(|view| !is_gone(view))).await;
+        if returned.is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::time::{Instant, timeout};
+
+    use super::*;
+    use crate::apimachinery::peer::{Peer, PeerKind};
+    use crate::routing::RoutingTable;
+    use crate::view::{self, Discovery, LocalState, PeerState};
+
+    fn view(available: bool, unreachable: bool) -> ClusterView {
+        let id = ServerId::from_hostname("node-b");
+        let address = "127.0.0.1:1".parse().unwrap();
+        let peer = Arc::new(Peer { id, hostname: "node-b".to_owned(), address, kind: PeerKind::Front });
+        ClusterView {
+            routes: RoutingTable::default(),
+            discovery: Discovery::Awaited,
+            local: LocalState::default(),
+            peers: vec![PeerState { peer, available, unreachable, heard: true, lost: !available, error: None }],
+            readiness: Vec::new(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_peer_is_never_given_up_and_a_vanished_one_after_ten_seconds() {
+        let (writer, reader) = view::channel(view(false, false));
+        let id = ServerId::from_hostname("node-b");
+        let lost = of(&id, reader.clone());
+        tokio::pin!(lost);
+        assert!(timeout(LOST_AFTER * 100, lost.as_mut()).await.is_err(), "it only answers slowly");
+        writer.publish(view(false, true));
+        assert!(timeout(LOST_AFTER / 2, lost.as_mut()).await.is_err());
+        writer.publish(view(true, false));
+        assert!(timeout(LOST_AFTER * 100, lost.as_mut()).await.is_err(), "it came back in time");
+        writer.publish(view(false, true));
+        let began = Instant::now();
+        lost.await;
+        assert_eq!(began.elapsed(), LOST_AFTER);
+        let other = ServerId::from_hostname("node-c");
+        assert!(timeout(LOST_AFTER * 100, of(&other, reader)).await.is_err());
+    }
+}
