@@ -13,7 +13,7 @@ use crate::discovery::Resource;
 use crate::kubectl::Kubectl;
 use crate::programs;
 
-pub use table::{MANAGER, READERS, all};
+pub use table::{AGGREGATED, LEGACY, MANAGER, OPENAPI, all};
 
 /// A client, and what of it reads discovery.
 #[derive(Clone, Copy, Debug)]
