@@ -55,13 +55,14 @@ pub struct Bound {
 
 impl Bound {
     /// Takes this front's Lease back, stops accepting, lets open requests end within their deadline, then ends
-    /// everything else.
+    /// everything else; what servers served last is on disk then.
     pub async fn stop(self) {
         self.leases.start();
         self.leases.drained().await;
         self.trigger.start();
         self.trigger.drained().await;
         self.finished.start();
+        self.finished.drained().await;
     }
 }
 
@@ -210,6 +211,7 @@ fn control_loops(
         static_peers: known,
         identity_headers: settings.authentication.identity_headers.clone(),
         failed_connects,
+        cache_dir: settings.cache_dir.clone(),
         intervals: peers::Intervals::default(),
         registry: Arc::clone(registry),
     })

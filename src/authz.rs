@@ -71,8 +71,7 @@ impl Authorizer {
             return Ok(Verdict::Allowed(Reader(())));
         }
         let answer = ask.await?;
-        // A server that has the document in no form that was asked for has let the caller read it all the same.
-        if matches!(answer.status(), StatusCode::OK | StatusCode::NOT_MODIFIED | StatusCode::NOT_ACCEPTABLE) {
+        if is_allowed(answer.status()) {
             self.allowed.insert(key, Instant::now());
             return Ok(Verdict::Allowed(Reader(())));
         }
@@ -80,10 +79,18 @@ impl Authorizer {
     }
 }
 
-/// Everything the server could judge by: identity, credential, impersonation, path, and the query, which may hold a bad
+/// Whether a server that answers so has let the caller read. A server that has the document in no form that was asked
+/// for, or does not have it at all, has judged before it looked: its handlers run behind authorization.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/server/config.go> (`DefaultBuildHandlerChain`)
+fn is_allowed(status: StatusCode) -> bool {
+    matches!(status, StatusCode::OK | StatusCode::NOT_MODIFIED | StatusCode::NOT_ACCEPTABLE | StatusCode::NOT_FOUND)
+}
+
+/// Everything the server could judge by: method, identity, credential, impersonation, path, and the query, which may hold a bad
 /// timeout. A digest, so that no token is kept.
 fn key(caller: &Caller, head: &Parts) -> Key {
     let mut digest = Digester(Context::new(&SHA256));
+    head.method.as_str().hash(&mut digest);
     match caller.kind() {
         CallerKind::User(user) => (0_u8, user).hash(&mut digest),
         CallerKind::Bearer => 1_u8.hash(&mut digest),

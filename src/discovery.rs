@@ -3,13 +3,14 @@
 //!
 //! Functions of their inputs, in the order in which a document passes them: [`parse()`] reads a server's answer into the
 //! [`model`] (with [`legacy`] for servers that give no aggregated document), [`stale`] settles freshness over live and
-//! lost servers, [`merge()`] makes one list, [`Rendered`] holds its bytes, [`negotiate()`] tells which form a client
-//! asks for and [`serve()`] answers.
+//! lost servers, [`merge()`] makes one list, [`Documents`] hold it in every form, [`negotiate()`] tells which of them a
+//! client asks for and [`serve()`] answers.
 //!
 //! This room does no I/O and knows nothing of connections, peers' health or time.
 
 #[cfg(test)]
 mod arbitrary;
+pub mod documents;
 pub mod legacy;
 pub mod merge;
 pub mod model;
@@ -17,14 +18,15 @@ pub mod negotiate;
 #[cfg(test)]
 mod oracle;
 pub mod parse;
-pub mod render;
+mod protobuf;
+mod render;
 pub mod serve;
 pub mod sort;
 pub mod stale;
 
+pub use documents::{Documents, Found, Inputs};
 pub use merge::merge;
 pub use model::ApiGroupDiscoveryList;
-pub use negotiate::{ACCEPT_LOCAL, Form, Profile, accept_local_of, negotiate};
+pub use negotiate::{ACCEPT_LOCAL, Form, V2Beta1, accept_local_of, negotiate};
 pub use parse::parse;
-pub use render::Rendered;
-pub use serve::serve;
+pub use serve::{Page, serve};

@@ -1,14 +1,16 @@
 //! Which servers exist, what they serve and whether they answer: the control loops, and the only writers of the view.
 //!
-//! [`leases`] finds the peers. One loop per server reads its documents ([`poll`], [`fetch`], [`local`]), two watches at the local server tell which
-//! group versions belong to it alone ([`exclusions`]), the data path reports failed connects. All of it flows into one
-//! task ([`sync`]), which keeps what is known ([`cluster`], [`health`]), builds a whole view of it and publishes that if
-//! anything is new. A server that fails keeps its last documents; nothing a server does holds up the others.
+//! [`leases`] finds the peers. One loop per server reads its lists ([`poll`], [`fetch`]) and another what else it says of
+//! itself ([`details`]); two watches at the local server tell which group versions belong to it alone ([`exclusions`]),
+//! the data path reports failed connects. All of it flows into one task ([`sync`]), which keeps what is known
+//! ([`cluster`], [`health`]), builds a whole view of it and publishes that if anything is new. A server that fails keeps
+//! its last documents, over a restart of this front as well ([`cache`]); nothing a server does holds up the others.
 //!
 //! This room never sees a client's request, and the data path never waits for it.
 
 use std::error::Error;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -20,14 +22,15 @@ use crate::settings::IdentityHeaderNames;
 use crate::tls::Connector;
 
 mod build;
+mod cache;
 mod changes;
 mod client;
 mod cluster;
+mod details;
 mod exclusions;
 mod fetch;
 mod health;
 mod leases;
-mod local;
 mod metrics;
 mod poll;
 mod readiness;
@@ -56,6 +59,8 @@ pub struct Setup {
     pub identity_headers: IdentityHeaderNames,
     /// Peers to which the data path could make no connection.
     pub failed_connects: mpsc::Receiver<ServerId>,
+    /// Where what servers said last is kept for the next start; `None` for nowhere.
+    pub cache_dir: Option<PathBuf>,
     /// How often servers are read.
     pub intervals: Intervals,
     /// Where the room's metrics go.

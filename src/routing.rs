@@ -15,7 +15,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use decision::{Candidates, Decision, Document, Elsewhere, Local, NotFound, Unavailable, decide, stand_ins};
+pub use decision::{Candidates, Decision, Elsewhere, Local, NotFound, Unavailable, decide, stand_ins, unmerged};
 pub use exclusion::{Exclusion, Exclusions, GRACE_PERIOD};
 pub use served::{Served, ServedResources, Verb, Verbs};
 pub use table::{LocalServer, PeerRoutes, RoutingTable};

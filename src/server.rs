@@ -18,18 +18,18 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::header::{ACCEPT, IF_NONE_MATCH};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
-use crate::apimachinery::status::Pretty;
+use crate::apimachinery::discovery_path::DiscoveryPath;
 use crate::authn::{Authenticator, Caller, CallerKind};
 use crate::authz::{Authorizer, Verdict};
-use crate::discovery::{self, Form, Profile};
+use crate::discovery::{self, Form, Found, V2Beta1};
 use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, RequestBody, StreamedBody};
 use crate::request_info::RequestInfo;
-use crate::routing::{self, Candidates, Decision, Document, NotFound};
+use crate::routing::{self, Candidates, Decision, NotFound};
 use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
-use crate::view::{ClusterView, Discovery, Documents, ViewReader};
+use crate::view::{ClusterView, Discovery, ViewReader};
 
 use body::{Ending, Tracked};
 use connection::Context;
@@ -172,16 +172,12 @@ async fn answer(
     }
     let view = front.view.load_full();
     let call = Call { front, context, caller: &caller, view: &view, info };
-    let decision = info.map(|info| routing::decide(info, caller.hop(), &view.routes));
-    if let Some(Decision::Discovery(document)) = decision
-        && let Form::AggregatedV2Json { profile: Profile::Merged, pretty } =
-            discovery::negotiate(&head.headers, &head.uri)
-    {
-        match &view.discovery {
-            Discovery::Merged(documents) => return call.discovery(document, documents, pretty, &head).await,
-            Discovery::Awaited => return Err(Error::Unavailable("not every server has said yet what it serves")),
-            Discovery::LeftToUpstream => {}
+    let mut decision = info.map(|info| routing::decide(info, caller.hop(), &view.routes));
+    if let Some(Decision::Discovery(path)) = &decision {
+        if let Some(answer) = call.discovery(path, &head).await? {
+            return Ok(answer);
         }
+        decision = info.map(|info| routing::unmerged(info, caller.hop(), &view.routes));
     }
     let prepared = front.forwarder.prepare(&caller, context.client, Request::from_parts(head, body))?;
     match decision {
@@ -208,38 +204,52 @@ struct Call<'a> {
 }
 
 impl<'v> Call<'v> {
-    /// Answers with a merged document, once the server has allowed this caller to read it.
-    async fn discovery(
-        &self,
-        document: Document,
-        documents: &Documents,
-        pretty: Pretty,
-        head: &Parts,
-    ) -> Result<Answer, Error> {
-        let (rendered, etag) = match document {
-            Document::Api => (&documents.api, &self.view.local.api_etag),
-            Document::Apis => (&documents.apis, &self.view.local.apis_etag),
+    /// Answers with a merged document, once the server has allowed this caller to read it; `None` if there is none in the
+    /// form that is asked for.
+    async fn discovery(&self, path: &DiscoveryPath, head: &Parts) -> Result<Option<Answer>, Error> {
+        let found = match &self.view.discovery {
+            Discovery::Merged(documents) => documents.find(path, &head.headers, &head.uri),
+            Discovery::Awaited => match discovery::negotiate(&head.headers, &head.uri, path, V2Beta1::Given) {
+                Form::LeftToUpstream => return Ok(None),
+                _ => return Err(Error::Unavailable("not every server has said yet what it serves")),
+            },
+            Discovery::LeftToUpstream => return Ok(None),
         };
-        let ask = async {
-            let answer = self.ask(conditional(head, etag.as_ref())).await?;
-            match answer.status() {
-                // A refusal in the form that the client accepts: what was asked just now accepts another.
-                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_ACCEPTABLE => {
-                    self.ask(head.clone()).await
-                }
-                _ => Ok(answer),
+        let page = match found {
+            Found::Page(page) => Some(page),
+            Found::Unavailable => None,
+            Found::LeftToUpstream => return Ok(None),
+        };
+        let reader = match self.front.authorizer.reader(self.caller, head, self.ask_for(path, head)).await? {
+            Verdict::Allowed(reader) => reader,
+            Verdict::Refused(answer) => return Ok(Some(Answer::Streamed(answer))),
+        };
+        let page = page.ok_or(Error::Unavailable("no server that serves this group version can be reached"))?;
+        Ok(Some(Answer::Made(discovery::serve(&reader, &page, &head.headers))))
+    }
+
+    /// What the server says to this request, asked so that its answer is small where that is possible.
+    async fn ask_for(&self, path: &DiscoveryPath, head: &Parts) -> Result<Response<StreamedBody>, Error> {
+        let etag = match path {
+            DiscoveryPath::Api => &self.view.local.api_etag,
+            DiscoveryPath::Apis => &self.view.local.apis_etag,
+            // That it has no such document is an answer as well.
+            _ => return self.ask(head.clone(), NotFound::Pass).await,
+        };
+        let answer = self.ask(conditional(head, etag.as_ref()), NotFound::Unavailable).await?;
+        match answer.status() {
+            // A refusal in the form that the client accepts: what was asked just now accepts another.
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_ACCEPTABLE => {
+                self.ask(head.clone(), NotFound::Unavailable).await
             }
-        };
-        match self.front.authorizer.reader(self.caller, head, ask).await? {
-            Verdict::Allowed(reader) => Ok(Answer::Made(discovery::serve(&reader, rendered, pretty, &head.headers))),
-            Verdict::Refused(answer) => Ok(Answer::Streamed(answer)),
+            _ => Ok(answer),
         }
     }
 
     /// The server's own answer to a request for a document.
-    async fn ask(&self, head: Parts) -> Result<Response<StreamedBody>, Error> {
+    async fn ask(&self, head: Parts, not_found: NotFound) -> Result<Response<StreamedBody>, Error> {
         let prepared = self.front.forwarder.prepare_bodiless(self.caller, self.context.client, head)?;
-        self.to_upstream(prepared, NotFound::Unavailable, self.stand_ins()).await
+        self.to_upstream(prepared, not_found, self.stand_ins()).await
     }
 
     /// Sends to the co-located server; while it is down, to a peer that can answer in its place.
@@ -279,7 +289,8 @@ impl<'v> Call<'v> {
         if not_found == NotFound::Pass {
             return Ok(response);
         }
-        match (forward::denial(response).await, not_found) {
+        let method = self.info.map_or(Method::GET, |info| info.method.clone());
+        match (forward::denial(response, &method).await, not_found) {
             ((_, Some(Denial::Path)), _) | ((_, Some(Denial::Resource)), NotFound::Unavailable) => {
                 Err(Error::Unavailable("it is not known yet which server serves this resource"))
             }

@@ -46,6 +46,9 @@ pub struct Settings {
     pub admin_bind_address: SocketAddr,
     /// Host name of the co-located kube-apiserver, from which its server ID is computed.
     pub hostname: String,
+    /// Where what servers served last is kept for the next start; default `/var/cache/kube-peerfront`, `None` for
+    /// nowhere.
+    pub cache_dir: Option<PathBuf>,
     /// This node's address as others are told it, if any is set or can be taken from the bind addresses.
     pub advertise_address: Option<IpAddr>,
     /// Every feature gate and whether it is on.

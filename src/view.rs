@@ -10,7 +10,7 @@ use http::HeaderValue;
 use tokio::sync::watch;
 
 use crate::apimachinery::peer::Peer;
-use crate::discovery::Rendered;
+use crate::discovery::Documents;
 use crate::routing::RoutingTable;
 
 /// Everything the data path and the admin listener need to know about the cluster.
@@ -18,7 +18,7 @@ use crate::routing::RoutingTable;
 pub struct ClusterView {
     /// Who serves what.
     pub routes: RoutingTable,
-    /// What `/api` and `/apis` list.
+    /// What discovery says.
     pub discovery: Discovery,
     /// The co-located kube-apiserver.
     pub local: LocalState,
@@ -28,7 +28,7 @@ pub struct ClusterView {
     pub readiness: Vec<Condition>,
 }
 
-/// What a front has to say about `/api` and `/apis`.
+/// What a front has to say in discovery documents.
 #[derive(Clone, Debug)]
 pub enum Discovery {
     /// Nothing: peering is off, and the local server's own documents are the right ones.
@@ -37,16 +37,7 @@ pub enum Discovery {
     /// they are gone.
     Awaited,
     /// The merged documents. Once there are some, they never go away again.
-    Merged(Documents),
-}
-
-/// The merged documents, ready to be sent.
-#[derive(Clone, Debug)]
-pub struct Documents {
-    /// `/api`.
-    pub api: Arc<Rendered>,
-    /// `/apis`.
-    pub apis: Arc<Rendered>,
+    Merged(Arc<Documents>),
 }
 
 /// What is known of the co-located kube-apiserver.

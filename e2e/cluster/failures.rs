@@ -50,6 +50,7 @@ async fn without_newest(cluster: &Cluster) -> Result<()> {
         };
         eventually(NOTICED, unreadable).await?;
         refused(&admin).await?;
+        still_listed(&admin).await?;
         goes_on(&admin, node).await?;
         let bundles = versions_of(&discovery(&admin).await?.json()?, "certificates.k8s.io");
         let v1 = bundles.iter().find(|version| version["version"] == "v1");
@@ -71,6 +72,17 @@ async fn refused(admin: &Client) -> Result<()> {
         }
         ensure_unavailable(&client.post(MIGRATIONS, &json!({})).await?)?;
         ensure_unavailable(&client.delete(&format!("{BUNDLES}/any")).await?)?;
+    }
+    Ok(())
+}
+
+/// In documents of old the lost group version is listed and its own document cannot be had.
+async fn still_listed(admin: &Client) -> Result<()> {
+    let group = admin.get(&format!("/apis/{MIGRATION_GROUP}")).await?.success()?.json()?;
+    ensure!(group["preferredVersion"]["version"] == "v1", "{group}");
+    ensure!(admin.get("/apis").await?.success()?.text().contains(MIGRATION_GROUP), "the group is not listed");
+    for client in [admin.clone(), admin.clone().with_header("accept", "application/json;as=Table")] {
+        ensure_unavailable(&client.get(&format!("/apis/{MIGRATION_GROUP}/v1")).await?)?;
     }
     Ok(())
 }
@@ -97,6 +109,7 @@ async fn served_again(admin: &Client) -> Result<()> {
     let recovered = async || {
         admin.get(BUNDLES).await?.success()?;
         admin.get(MIGRATIONS).await?.success()?;
+        admin.get(&format!("/apis/{MIGRATION_GROUP}/v1")).await?.success()?;
         ensure!(freshness(admin).await? == ["Current"]);
         Ok(())
     };

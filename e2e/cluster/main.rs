@@ -2,6 +2,7 @@
 
 mod clients;
 mod discovery;
+mod documents;
 mod failures;
 mod identity;
 mod metrics;
@@ -38,6 +39,9 @@ fn main() -> ExitCode {
             discovery::unchanged_document_is_not_sent_again,
             discovery::custom_resource_is_usable_at_once_and_listed_everywhere,
             discovery::who_may_not_read_discovery_gets_the_servers_own_answer,
+            documents::every_listed_group_version_has_the_same_document_on_every_node,
+            documents::entries_are_those_of_the_servers_that_own_them,
+            documents::core_versions_differ_in_the_address_of_the_server_alone,
             clients::of_aggregated_documents_list_everything_through_every_node,
             clients::of_legacy_documents_list_everything_through_every_node,
             clients::of_openapi_list_everything_through_every_node,

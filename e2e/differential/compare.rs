@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use anyhow::{Result, ensure};
+use peerfront::apimachinery::discovery_path::DiscoveryPath;
 use regex::bytes::Regex;
 
 use crate::exchange::Answer;
@@ -68,10 +69,10 @@ fn ends_with_connection(_: &Request, direct: &Answer, front: &Answer) -> bool {
 }
 
 /// A merged document, or the word that the client has it.
-fn is_merged(_: &Request, direct: &Answer, _: &Answer) -> bool {
-    let is_document =
-        direct.header("content-type").is_some_and(|value| value.starts_with(b"application/json;g=apidis"));
-    is_document || direct.status.starts_with("304")
+fn is_merged(request: &Request, direct: &Answer, _: &Answer) -> bool {
+    let path = request.target.split('?').next().unwrap_or_default();
+    let is_given = direct.status.starts_with("200") || direct.status.starts_with("304");
+    is_given && DiscoveryPath::parse(path).is_some()
 }
 
 /// The word to go on may come from peerfront where the server refuses before it wants the body.

@@ -93,6 +93,7 @@ impl Node {
             }),
             admin_bind_address: SocketAddr::new(address.ip(), 0),
             hostname: name.to_owned(),
+            cache_dir: None,
             advertise_address: None,
             feature_gates: BTreeMap::new(),
             logging: LoggingSettings { format: LogFormat::Text, filter: String::new() },

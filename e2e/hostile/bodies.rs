@@ -55,6 +55,24 @@ async fn upload_that_breaks_off_looks_broken_off() {
     }
 }
 
+/// As kube-apiserver answers it: nothing is wrong with the server, and asking again would not help.
+#[tokio::test]
+async fn upload_in_broken_chunks_is_the_clients_fault() {
+    let fixture = Fixture::start(|mut exchange| {
+        Box::pin(async move {
+            exchange.body().await.ok()?;
+            None
+        })
+    })
+    .await;
+    let mut raw = fixture.raw().await;
+    let head = "POST /api/v1/namespaces/d/pods HTTP/1.1\r\nHost: front\r\nTransfer-Encoding: chunked\r\n\r\n";
+    raw.write(format!("{head}4\r\nhalf\r\nzz\r\n")).await;
+    let answer = raw.answer().await;
+    assert_eq!(answer.code(), 500);
+    assert!(answer.all("retry-after").is_empty() && answer.text().contains(r#""kind":"Status""#), "{}", answer.text());
+}
+
 #[tokio::test]
 async fn body_of_a_get_passes_although_nobody_said_its_length() {
     let (report, mut reports) = tokio::sync::mpsc::unbounded_channel();

@@ -50,6 +50,7 @@ impl Place {
             peering: Peering::Off("this test needs no peers".to_owned()),
             admin_bind_address: "127.0.0.1:0".parse().unwrap(),
             hostname: "node-a".to_owned(),
+            cache_dir: None,
             advertise_address: None,
             feature_gates: BTreeMap::new(),
             logging: LoggingSettings { format: LogFormat::Text, filter: "info".to_owned() },

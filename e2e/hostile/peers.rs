@@ -65,10 +65,37 @@ async fn two_wrong_beliefs_make_one_hop_and_a_503() {
     }
 }
 
+/// What is denied without a body is denied all the same.
+#[tokio::test]
+async fn head_of_what_another_server_may_have_is_a_503() {
+    let place = Place::new();
+    let stub = Stub::start(&place.plane, &[], |mut exchange| {
+        Box::pin(async move {
+            let kind = if exchange.seen.line().contains("image") { "image/png" } else { "text/plain; charset=utf-8" };
+            let head = format!("HTTP/1.1 404 Not Found\r\nContent-Type: {kind}\r\nContent-Length: 19\r\n\r\n");
+            exchange.write(head).await.ok()?;
+            Some(exchange.io)
+        })
+    })
+    .await;
+    let mut settings = place.settings(stub.address);
+    settings.peering = place.peering(stub.address);
+    let front = app::start(&settings, 1).await.unwrap();
+    until_ready(front.admin_address).await;
+    let mut raw = Raw::open(&place.plane, front.addresses[0], Some(&place.plane.front_proxy())).await;
+    for (path, marked, code) in [(PATH, true, 503), (PATH, false, 404), ("/apis/x/v1/images", true, 404)] {
+        let mark = if marked { "X-Kubernetes-Peer-Proxied: true\r\n" } else { "" };
+        raw.write(format!("HEAD {path} HTTP/1.1\r\nHost: front\r\nX-Remote-User: bob\r\n{mark}\r\n")).await;
+        let head = raw.head().await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {code} ")), "{path}: {head}");
+        assert_eq!(head.contains("Retry-After: 1"), code == 503, "{head}");
+    }
+}
+
 #[tokio::test]
 async fn request_to_a_peer_that_vanished_does_not_wait_for_ever() {
     let place = Place::new();
-    let mut peer = Stub::start(&place.plane, SERVED, |exchange| Box::pin(exchange.ok("", "{}"))).await;
+    let mut peer = Stub::start_front(&place.plane, SERVED, |exchange| Box::pin(exchange.ok("", "{}"))).await;
     let stub = Stub::start(&place.plane, &[], not_found).await;
     let mut settings = place.settings(stub.address);
     settings.peering = place.peering(peer.address);

@@ -3,9 +3,7 @@
 //! Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/handlers/responsewriters/writers.go>
 //! (`ErrorNegotiated`), <https://github.com/kubernetes/apimachinery/blob/v0.36.3/pkg/api/errors/errors.go>
 
-mod encoding;
-mod negotiation;
-mod protobuf;
+mod message;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +11,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 
-pub use negotiation::Pretty;
+pub use super::encoding::Pretty;
+use super::encoding::{self, Encoding};
 
 /// A failure as a client sees it. Never names files, addresses or certificates.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -84,7 +83,7 @@ pub enum Reason {
     InternalError,
     /// 503.
     ServiceUnavailable,
-    /// Upstream has no word for this; left out. Used for 414 and 431.
+    /// Upstream has no word for this; left out. Used for 414, 431 and a body that cannot be read.
     #[serde(rename = "")]
     Unknown,
 }
@@ -147,6 +146,14 @@ impl Status {
         Self { details: Some(details), ..status }
     }
 
+    /// 500 without a reason, as upstream answers when a body cannot be read.
+    /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/handlers/responsewriters/status.go>
+    /// (`ErrorToAPIStatus`)
+    #[must_use]
+    pub fn unreadable_body() -> Self {
+        Self::new(500, Reason::Unknown, "the body of the request cannot be read")
+    }
+
     /// 504; the message is sent with upstream's opening.
     #[must_use]
     pub fn timeout(message: &str, retry_after_seconds: u16) -> Self {
@@ -165,14 +172,25 @@ impl Status {
         self
     }
 
+    fn encode(&self, encoding: Encoding) -> Vec<u8> {
+        let document = Document::of(self);
+        match encoding {
+            Encoding::Json => (encoding::json(&document) + "\n").into_bytes(),
+            Encoding::PrettyJson => encoding::pretty_json(&document).into_bytes(),
+            Encoding::Yaml => encoding::yaml(&document).into_bytes(),
+            Encoding::Protobuf => encoding::protobuf("v1", "Status", &message::Failure::of(self)),
+        }
+    }
+
     /// The response in the form that the request's `Accept` header asks for; indented JSON if it can have none.
     #[must_use]
     pub fn into_response(self, headers: &HeaderMap, pretty: Pretty) -> Response<Bytes> {
-        let form = negotiation::negotiate(headers, pretty);
-        let mut response = Response::new(Bytes::from(encoding::encode(&self, form)));
+        // A failure is never hidden behind a 406.
+        let encoding = encoding::negotiate(headers, pretty).unwrap_or(Encoding::PrettyJson);
+        let mut response = Response::new(Bytes::from(self.encode(encoding)));
         *response.status_mut() = StatusCode::from_u16(self.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let sent = response.headers_mut();
-        sent.insert(header::CONTENT_TYPE, HeaderValue::from_static(form.media_type()));
+        sent.insert(header::CONTENT_TYPE, HeaderValue::from_static(encoding.media_type()));
         // Source: https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/filters/cachecontrol.go
         sent.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         if let Some(seconds) = self.details.map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0) {
@@ -185,4 +203,44 @@ impl Status {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_zero(number: &u16) -> bool {
     *number == 0
+}
+
+/// Fields in upstream's order.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'s> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: ListMeta,
+    status: &'static str,
+    message: &'s str,
+    #[serde(skip_serializing_if = "is_unknown")]
+    reason: Reason,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'s StatusDetails>,
+    code: u16,
+}
+
+/// Always empty, always there.
+#[derive(Serialize)]
+struct ListMeta {}
+
+impl<'s> Document<'s> {
+    fn of(status: &'s Status) -> Self {
+        Self {
+            kind: "Status",
+            api_version: "v1",
+            metadata: ListMeta {},
+            status: "Failure",
+            message: &status.message,
+            reason: status.reason,
+            details: status.details.as_ref(),
+            code: status.code,
+        }
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_unknown(reason: &Reason) -> bool {
+    *reason == Reason::Unknown
 }

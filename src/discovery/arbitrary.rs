@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::json;
 
 use super::model::*;
+use super::render::{Rendered, TypeMeta};
 use super::stale::Lists;
+use crate::apimachinery::encoding::Encoding;
 use crate::apimachinery::server_id::ServerId;
 
 /// Lists of one to four servers.
@@ -26,6 +29,12 @@ pub(super) fn server(index: usize) -> ServerId {
 pub(super) fn list() -> impl Strategy<Value = ApiGroupDiscoveryList> {
     (items(&["", "apps", "batch", "z.example.com", "storage.k8s.io"], group), unknown())
         .prop_map(|(items, unknown)| ApiGroupDiscoveryList { items, unknown, ..ApiGroupDiscoveryList::default() })
+}
+
+/// A list as a kube-apiserver writes it in the v2 form.
+pub(super) fn written(list: &ApiGroupDiscoveryList, encoding: Encoding) -> Bytes {
+    let meta = TypeMeta { kind: KIND, api_version: "apidiscovery.k8s.io/v2" };
+    Rendered::new(meta, Arc::new(list.clone())).body(encoding).plain.clone()
 }
 
 fn group(name: String) -> impl Strategy<Value = ApiGroupDiscovery> {

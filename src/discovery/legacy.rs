@@ -120,7 +120,15 @@ fn version_discovery(
     Some(ApiVersionDiscovery { version: version.to_owned(), resources, freshness, unknown: Unknown::new() })
 }
 
-/// Path of the document of one group version.
+/// Path of the document of one group version; `None` if its names cannot stand in a path.
+#[must_use]
+pub fn resources_path(group_version: &GroupVersion) -> Option<String> {
+    let GroupVersion { group, version } = group_version;
+    let is_usable = (group.is_empty() || is_path_segment(group)) && is_path_segment(version);
+    is_usable.then(|| path(group_version))
+}
+
+/// Path of the document of a group version whose names can stand in one.
 fn path(group_version: &GroupVersion) -> String {
     let GroupVersion { group, version } = group_version;
     if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }

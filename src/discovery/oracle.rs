@@ -1,28 +1,33 @@
-//! Upstream itself as the judge: generated lists and those of real versions, merged by its own handler and by this crate.
+//! Upstream itself as the judge: generated lists and those of real versions, merged and written by its own handlers and by
+//! this crate, in every form.
 //!
 //! These tests need the Go toolchain and download Go modules:
 //! `cargo test --lib discovery::oracle -- --ignored`.
 
+mod legacy;
+
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
-use http::{HeaderMap, HeaderValue, Response};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
+use http::{HeaderMap, HeaderValue, Response, Uri};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
-use super::arbitrary::{server, servers};
-use super::legacy::{Answer, LegacyWalk};
+use super::arbitrary::{server, servers, written};
+use super::legacy::{Answer, LegacyDocuments, LegacyWalk};
 use super::model::{ApiGroupDiscoveryList, Freshness};
-use super::parse::{Document, parse, parse_resources};
-use super::render::Rendered;
+use super::parse::{Document, parse, parse_legacy_resources};
 use super::stale::Lists;
-use super::{merge, serve};
+use super::{Documents, Found, Inputs, V2Beta1, serve};
+use crate::apimachinery::discovery_path::DiscoveryPath;
+use crate::apimachinery::encoding::Encoding;
 use crate::apimachinery::server_id::ServerId;
-use crate::apimachinery::status::Pretty;
+use crate::authz::Reader;
 
 /// Clusters to compare. Each takes upstream's handler about a millisecond.
 const CLUSTERS: usize = 400;
@@ -89,8 +94,8 @@ fn legacy_walk_of_a_real_version_comes_to_its_aggregated_document() {
         let pending: Vec<_> = walk.pending().collect();
         for (group_version, path) in pending {
             let document = folder.join(format!("{}.json", path.trim_start_matches('/').replace('/', "__")));
-            let resources = parse_resources(&fs::read(document).unwrap(), None, &group_version).unwrap();
-            walk.record(group_version, Answer::Resources(resources));
+            let resources = parse_legacy_resources(&fs::read(document).unwrap(), None, &group_version).unwrap();
+            walk.record(group_version, Answer::Resources(resources.into()));
         }
         assert_eq!(walk.finish(None), aggregated(&folder), "{release}");
     }
@@ -118,11 +123,21 @@ fn check(clusters: &[Lists]) {
     for (index, lists) in clusters.iter().enumerate() {
         write(&folder(index), lists, &local(index, lists));
     }
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/kubernetes/merge-oracle");
-    go(&["run", "-buildvcs=false", ".", directory.path().to_str().unwrap()], &module);
+    ask_upstream("merge", directory.path());
     for (index, lists) in clusters.iter().enumerate() {
-        compare(&folder(index), &merge(lists, &local(index, lists)));
+        let documents = Documents::build(&inputs(local(index, lists), lists.clone(), BTreeMap::new()));
+        compare(&folder(index), &documents, "/apis", ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
     }
+}
+
+fn inputs(local: ServerId, apis: Lists, legacy: BTreeMap<ServerId, Arc<LegacyDocuments>>) -> Inputs {
+    Inputs { local, api: Lists::new(), apis, legacy, v2beta1: V2Beta1::Gone }
+}
+
+/// Runs the Go program over a folder or file.
+fn ask_upstream(command: &str, path: &Path) {
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/kubernetes/merge-oracle");
+    go(&["run", "-buildvcs=false", ".", command, path.to_str().unwrap()], &module);
 }
 
 fn go(arguments: &[&str], folder: &Path) -> String {
@@ -156,23 +171,41 @@ fn write(folder: &Path, lists: &Lists, local: &ServerId) {
     fs::create_dir(folder).unwrap();
     fs::write(folder.join("local"), local.as_str()).unwrap();
     for (id, list) in lists {
-        fs::write(folder.join(format!("{id}.json")), Rendered::new(list).json.plain).unwrap();
+        fs::write(folder.join(format!("{id}.json")), written(list, Encoding::Json)).unwrap();
     }
 }
 
-fn compare(folder: &Path, list: &ApiGroupDiscoveryList) {
-    let rendered = Rendered::new(list);
-    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
-    assert_eq!(String::from_utf8_lossy(&rendered.json.plain), text("merged.body"), "{}", folder.display());
-    assert_eq!(String::from_utf8_lossy(&rendered.pretty.plain), text("pretty.body"), "{}", folder.display());
-    for (encodings, head) in [("", "merged.head"), ("gzip", "gzip.head")] {
-        let sent = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(encodings))]);
-        assert_eq!(
-            head_of(&serve(&crate::authz::Reader::of_test(), &rendered, Pretty::No, &sent)),
-            text(head),
-            "{}",
-            folder.display()
-        );
+/// Compares a document in every encoding with what upstream made of it; `parameters` are those of the media type.
+fn compare(folder: &Path, documents: &Documents, path: &str, parameters: &str) {
+    for (form, query, media_type, encodings) in [
+        ("json", "", "application/json", ""),
+        ("pretty", "?pretty=1", "application/json", ""),
+        ("yaml", "", "application/yaml", ""),
+        ("protobuf", "", "application/vnd.kubernetes.protobuf", ""),
+        ("gzip", "", "application/json", "gzip"),
+    ] {
+        let accept = format!("{media_type}{parameters}");
+        let response = get(documents, &format!("{path}{query}"), &accept, encodings);
+        let expected = |part: &str| fs::read(folder.join(format!("{form}.{part}"))).unwrap();
+        let is_readable = form != "protobuf";
+        let shown = |bytes: &[u8]| {
+            if is_readable { String::from_utf8_lossy(bytes).into_owned() } else { bytes.escape_ascii().to_string() }
+        };
+        let place = || format!("{} {path} {form}", folder.display());
+        assert_eq!(head_of(&response), String::from_utf8(expected("head")).unwrap(), "{}", place());
+        if form != "gzip" {
+            assert_eq!(shown(response.body()), shown(&expected("body")), "{}", place());
+        }
+    }
+}
+
+fn get(documents: &Documents, target: &str, accept: &str, encodings: &'static str) -> Response<Bytes> {
+    let uri: Uri = target.parse().unwrap();
+    let mut headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(encodings))]);
+    headers.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
+    match documents.find(&DiscoveryPath::parse(uri.path()).unwrap(), &headers, &uri) {
+        Found::Page(page) => serve(&Reader::of_test(), &page, &headers),
+        other => panic!("{target}: {other:?}"),
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::legacy::{ApiGroupList, ApiResourceList, ApiVersions, RootDocument};
-use super::model::{ApiGroupDiscoveryList, ApiResourceDiscovery, GROUP, KIND, null_is_default};
+use super::model::{ApiGroupDiscoveryList, GROUP, KIND, Unknown, null_is_default};
 use crate::apimachinery::gvr::GroupVersion;
 use crate::apimachinery::media_type::MediaType;
 
@@ -53,7 +53,7 @@ pub enum Error {
 /// # Errors
 /// If the answer is no discovery document or cannot be decoded.
 pub fn parse(body: &[u8], content_type: Option<&str>) -> Result<Document, Error> {
-    let is_labeled = check_content_type(content_type)?;
+    let is_labeled = check_content_type(content_type)?.is_some();
     let meta: TypeMeta = decode(body)?;
     let is_aggregated =
         meta.kind == KIND && matches!(meta.api_version.split_once('/'), Some((GROUP, "v2" | "v2beta1")));
@@ -69,25 +69,58 @@ pub fn parse(body: &[u8], content_type: Option<&str>) -> Result<Document, Error>
     }
 }
 
+/// Reads the legacy form of `/api`.
+///
+/// # Errors
+/// If the answer is no such document or cannot be decoded.
+pub fn parse_api_versions(body: &[u8], content_type: Option<&str>) -> Result<ApiVersions, Error> {
+    let mut versions: ApiVersions = decode_kind(body, content_type, "APIVersions")?;
+    strip_type_meta(&mut versions.unknown);
+    Ok(versions)
+}
+
 /// Reads the legacy document of one group version.
 ///
 /// # Errors
 /// If the answer is no such document, is one of another group version, or cannot be decoded.
-pub fn parse_resources(
+pub fn parse_legacy_resources(
     body: &[u8],
     content_type: Option<&str>,
     group_version: &GroupVersion,
-) -> Result<Vec<ApiResourceDiscovery>, Error> {
-    check_content_type(content_type)?;
-    let meta: TypeMeta = decode(body)?;
-    if meta.kind != "APIResourceList" {
-        return Err(Error::UnknownKind { kind: meta.kind, api_version: meta.api_version });
-    }
-    let list: ApiResourceList = decode(body)?;
+) -> Result<ApiResourceList, Error> {
+    let mut list: ApiResourceList = decode_kind(body, content_type, "APIResourceList")?;
     if !list.group_version.is_empty() && list.group_version != group_version.to_string() {
         return Err(Error::OtherGroupVersion(list.group_version));
     }
-    Ok(list.into())
+    strip_type_meta(&mut list.unknown);
+    Ok(list)
+}
+
+/// Whether an answer is an aggregated list in the v2beta1 form, by its label or, where that says less, by the body.
+#[must_use]
+pub fn is_v2beta1(body: &[u8], content_type: Option<&str>) -> bool {
+    let is_list = |meta: TypeMeta| meta.kind == KIND && meta.api_version.split_once('/') == Some((GROUP, "v2beta1"));
+    match check_content_type(content_type) {
+        Ok(Some(label)) => label == Label::V2Beta1,
+        Ok(None) => decode(body).is_ok_and(is_list),
+        Err(_) => false,
+    }
+}
+
+/// Decodes an object that says of itself that it is of this kind.
+fn decode_kind<T: DeserializeOwned>(body: &[u8], content_type: Option<&str>, kind: &str) -> Result<T, Error> {
+    check_content_type(content_type)?;
+    let meta: TypeMeta = decode(body)?;
+    if meta.kind != kind {
+        return Err(Error::UnknownKind { kind: meta.kind, api_version: meta.api_version });
+    }
+    decode(body)
+}
+
+/// Takes out what every object says of itself.
+fn strip_type_meta(unknown: &mut Unknown) {
+    unknown.remove("kind");
+    unknown.remove("apiVersion");
 }
 
 #[derive(Default, Deserialize)]
@@ -99,20 +132,30 @@ struct TypeMeta {
     api_version: String,
 }
 
-/// Whether the header names an aggregated list; parameters may come in any order and case, and with others.
-fn check_content_type(content_type: Option<&str>) -> Result<bool, Error> {
-    let Some(text) = content_type.filter(|text| !text.trim().is_empty()) else { return Ok(false) };
+/// What a header says that a body is.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Label {
+    V2,
+    V2Beta1,
+}
+
+/// Which aggregated list the header names, if it does; parameters may come in any order and case, and with others.
+fn check_content_type(content_type: Option<&str>) -> Result<Option<Label>, Error> {
+    let Some(text) = content_type.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
     let not_json = || Error::NotJson(text.chars().take(100).collect());
     let media_type = MediaType::parse(text).ok_or_else(not_json)?;
     if !media_type.main.eq_ignore_ascii_case("application") || !media_type.sub.eq_ignore_ascii_case("json") {
         return Err(not_json());
     }
-    let has = |name: &str, values: &[&str]| {
-        media_type.parameters.iter().any(|(found, value)| {
-            found.eq_ignore_ascii_case(name) && values.iter().any(|wanted| value.eq_ignore_ascii_case(wanted))
-        })
+    let has = |name: &str, wanted: &str| {
+        let mut parameters = media_type.parameters.iter();
+        parameters.any(|(found, value)| found.eq_ignore_ascii_case(name) && value.eq_ignore_ascii_case(wanted))
     };
-    Ok(has("g", &[GROUP]) && has("v", &["v2", "v2beta1"]) && has("as", &[KIND]))
+    if !has("g", GROUP) || !has("as", KIND) {
+        return Ok(None);
+    }
+    let labels = [("v2", Label::V2), ("v2beta1", Label::V2Beta1)];
+    Ok(labels.into_iter().find(|(version, _)| has("v", version)).map(|(_, label)| label))
 }
 
 fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
@@ -130,8 +173,8 @@ mod tests {
 
     use super::super::arbitrary;
     use super::super::model::{ApiVersionDiscovery, Freshness};
-    use super::super::render::Rendered;
     use super::*;
+    use crate::apimachinery::encoding::Encoding;
 
     const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     const LIST: &str = r#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2beta1","metadata":{},
@@ -203,12 +246,45 @@ mod tests {
         assert_eq!(check(&vec![b'['; 100_000]), "the document cannot be decoded");
         let flood = format!(r#"{{"items":[{}{{}}]}}"#, "{},".repeat(MAX_VALUES));
         assert_eq!(check(flood.as_bytes()), "the document holds more than 1000000 values");
+        let twice = LIST.replace(r#""items":"#, r#""items":[],"items":"#);
+        assert_eq!(check(twice.as_bytes()), "the document cannot be decoded");
+        let nested = format!(r#"{{"kind":"{KIND}","future":{}}}"#, "[".repeat(100_000));
+        assert_eq!(check(nested.as_bytes()), "the document cannot be decoded");
         let resources = br#"{"kind":"APIResourceList","groupVersion":"g/v1","resources":[]}"#;
-        assert!(parse_resources(resources, None, &GroupVersion::new("g", "v1")).is_ok());
+        assert!(parse_legacy_resources(resources, None, &GroupVersion::new("g", "v1")).is_ok());
         assert!(matches!(
-            parse_resources(resources, None, &GroupVersion::new("g", "v2")),
+            parse_legacy_resources(resources, None, &GroupVersion::new("g", "v2")),
             Err(Error::OtherGroupVersion(_))
         ));
+        assert!(matches!(parse_api_versions(resources, None), Err(Error::UnknownKind { .. })));
+    }
+
+    #[test]
+    fn legacy_documents_keep_what_they_say_beside_their_kind() {
+        let api = br#"{"kind":"APIVersions","apiVersion":"v1","versions":["v1"],"future":1,
+            "serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"10.0.0.1:6443"}]}"#;
+        let api = parse_api_versions(api, Some("application/json; charset=utf-8")).unwrap();
+        assert_eq!(api.server_address_by_client_cidrs[0].server_address, "10.0.0.1:6443");
+        assert_eq!(api.unknown.keys().collect::<Vec<_>>(), ["future"]);
+        let list = br#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"g/v1",
+            "resources":[{"name":"things","kind":"Thing","verbs":["get"],"storageVersionHash":"abc="}]}"#;
+        let list = parse_legacy_resources(list, None, &GroupVersion::new("g", "v1")).unwrap();
+        assert_eq!(list.resources[0].storage_version_hash, "abc=");
+        assert!(list.unknown.is_empty(), "{list:?}");
+    }
+
+    #[test]
+    fn v2beta1_is_known_by_its_label_or_by_the_body() {
+        let label =
+            |version: &str| format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
+        assert!(is_v2beta1(b"{}", Some(&label("V2beta1"))));
+        assert!(is_v2beta1(LIST.as_bytes(), Some("application/json")));
+        assert!(is_v2beta1(LIST.as_bytes(), None));
+        assert!(!is_v2beta1(LIST.as_bytes(), Some(V2)), "the label says more");
+        assert!(!is_v2beta1(LIST.as_bytes(), Some("text/html")));
+        assert!(!is_v2beta1(LIST.replace("v2beta1", "v2").as_bytes(), None));
+        assert!(!is_v2beta1(br#"{"kind":"APIVersions","versions":["v1"]}"#, Some("application/json")));
+        assert!(!is_v2beta1(b"<html>", None));
     }
 
     proptest! {
@@ -216,25 +292,27 @@ mod tests {
 
         #[test]
         fn what_is_rendered_reads_back_the_same(list in arbitrary::list()) {
-            let rendered = Rendered::new(&list);
-            for body in [&rendered.json.plain, &rendered.pretty.plain] {
-                prop_assert_eq!(parse(body, Some(V2)).unwrap(), Document::Aggregated(list.clone()));
+            for encoding in [Encoding::Json, Encoding::PrettyJson] {
+                let body = arbitrary::written(&list, encoding);
+                prop_assert_eq!(parse(&body, Some(V2)).unwrap(), Document::Aggregated(list.clone()));
             }
         }
 
         #[test]
         fn damaged_documents_never_panic(list in arbitrary::list(), at in any::<prop::sample::Index>(), bytes in prop::collection::vec(any::<u8>(), 0..4)) {
-            let mut body = Rendered::new(&list).json.plain.to_vec();
+            let mut body = arbitrary::written(&list, Encoding::Json).to_vec();
             let at = at.index(body.len());
             body.splice(at..at + 1, bytes);
             let _ = parse(&body, Some(V2));
-            let _ = parse_resources(&body, None, &GroupVersion::default());
+            let _ = parse_legacy_resources(&body, None, &GroupVersion::default());
         }
 
         #[test]
         fn garbage_never_panics(body in prop::collection::vec(any::<u8>(), 0..64), label in ".{0,40}") {
             let _ = parse(&body, Some(&label));
             let _ = parse(&body, None);
+            let _ = parse_api_versions(&body, None);
+            let _ = is_v2beta1(&body, Some(&label));
         }
     }
 }

@@ -1,6 +1,8 @@
-//! A list into the bytes that are served: built once per change, so that a request is a lookup and a write.
+//! An object into the bytes that are served: built once, so that a request is a lookup and a write. One line of JSON is
+//! what nearly everybody asks for; the other encodings are made when somebody first asks for them.
 
 use std::io::Write as _;
+use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::digest::{SHA512, digest};
 use bytes::Bytes;
@@ -9,53 +11,81 @@ use flate2::write::GzEncoder;
 use http::HeaderValue;
 use serde::Serialize;
 
-use super::model::{ApiGroupDiscoveryList, KIND};
-
-const V2: &str = "apidiscovery.k8s.io/v2";
+use super::model::ApiGroupDiscoveryList;
+use crate::apimachinery::encoding::{self, Encoding};
 
 /// Bodies larger than this are compressed for clients that take gzip.
 /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/handlers/responsewriters/writers.go>
 /// (`defaultGzipThresholdBytes`)
 const GZIP_ABOVE_BYTES: usize = 128 * 1024;
 
-/// One document as it is served in the v2 JSON form.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Rendered {
-    /// The body on one line, with a newline at its end.
-    pub json: Body,
-    /// The body for people: indented by two spaces, without a newline at its end.
-    pub pretty: Body,
-    /// Strong entity tag, quoted: the SHA-512 in upper-case hex of the list without kind and apiVersion. Every form and
-    /// layout of the document has the same, as upstream's.
-    /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/discovery/aggregated/etag.go>
-    pub etag: HeaderValue,
+/// What can be served as a document.
+pub(super) trait Object: Serialize {
+    /// Its form in protobuf.
+    type Message: prost::Message;
+
+    /// Brings it into that form.
+    fn message(&self) -> Self::Message;
+}
+
+/// What an object says that it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct TypeMeta {
+    pub(super) kind: &'static str,
+    /// Empty for documents that clients of release 1.1 read.
+    pub(super) api_version: &'static str,
+}
+
+/// One object in every encoding.
+#[derive(Debug)]
+pub(super) struct Rendered<T> {
+    meta: TypeMeta,
+    object: Arc<T>,
+    bodies: [OnceLock<Body>; 4],
 }
 
 /// A body, plain and compressed.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Body {
+pub(super) struct Body {
     /// As it is.
-    pub plain: Bytes,
+    pub(super) plain: Bytes,
     /// Compressed by gzip; only if the body is larger than 128 KiB, as upstream compresses no smaller one.
-    pub gzip: Option<Bytes>,
+    pub(super) gzip: Option<Bytes>,
 }
 
-impl Rendered {
-    /// Renders a list.
-    #[must_use]
-    pub fn new(list: &ApiGroupDiscoveryList) -> Self {
-        let typed = Typed { kind: KIND, api_version: V2, list };
-        let mut json = go_json(serde_json::to_string(&typed));
-        json.push('\n');
-        let pretty = go_json(serde_json::to_string_pretty(&typed));
-        Self { json: Body::new(json), pretty: Body::new(pretty), etag: etag(list) }
+impl<T: Object> Rendered<T> {
+    /// Makes what renders an object when asked.
+    pub(super) fn new(meta: TypeMeta, object: Arc<T>) -> Self {
+        Self { meta, object, bodies: Default::default() }
+    }
+
+    /// Its bytes in an encoding.
+    pub(super) fn body(&self, encoding: Encoding) -> &Body {
+        let place = match encoding {
+            Encoding::Json => &self.bodies[0],
+            Encoding::PrettyJson => &self.bodies[1],
+            Encoding::Yaml => &self.bodies[2],
+            Encoding::Protobuf => &self.bodies[3],
+        };
+        place.get_or_init(|| Body::new(self.encode(encoding)))
+    }
+
+    fn encode(&self, encoding: Encoding) -> Vec<u8> {
+        let TypeMeta { kind, api_version } = self.meta;
+        let typed = Typed { kind, api_version, object: &*self.object };
+        match encoding {
+            Encoding::Json => (encoding::json(&typed) + "\n").into_bytes(),
+            Encoding::PrettyJson => encoding::pretty_json(&typed).into_bytes(),
+            Encoding::Yaml => encoding::yaml(&typed).into_bytes(),
+            Encoding::Protobuf => encoding::protobuf(api_version, kind, &self.object.message()),
+        }
     }
 }
 
 impl Body {
-    fn new(text: String) -> Self {
-        let gzip = (text.len() > GZIP_ABOVE_BYTES).then(|| compress(text.as_bytes()));
-        Self { plain: text.into(), gzip }
+    fn new(plain: Vec<u8>) -> Self {
+        let gzip = (plain.len() > GZIP_ABOVE_BYTES).then(|| compress(&plain));
+        Self { plain: plain.into(), gzip }
     }
 }
 
@@ -66,43 +96,21 @@ fn compress(text: &[u8]) -> Bytes {
 }
 
 #[derive(Serialize)]
-struct Typed<'a> {
+struct Typed<'a, T> {
     kind: &'static str,
-    #[serde(rename = "apiVersion")]
+    #[serde(rename = "apiVersion", skip_serializing_if = "str::is_empty")]
     api_version: &'static str,
     #[serde(flatten)]
-    list: &'a ApiGroupDiscoveryList,
+    object: &'a T,
 }
 
-fn etag(list: &ApiGroupDiscoveryList) -> HeaderValue {
-    let hash = digest(&SHA512, go_json(serde_json::to_string(list)).as_bytes());
+/// Strong entity tag of an aggregated document, quoted: the SHA-512 in upper-case hex of the list without kind and
+/// apiVersion. Every form and encoding of the document has the same, as upstream's.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/discovery/aggregated/etag.go>
+pub(super) fn etag(list: &ApiGroupDiscoveryList) -> HeaderValue {
+    let hash = digest(&SHA512, encoding::json(list).as_bytes());
     let quoted = format!("\"{}\"", data_encoding::HEXUPPER.encode(hash.as_ref()));
     HeaderValue::try_from(quoted).expect("hex digits and quotes make a header value")
-}
-
-/// JSON with the characters escaped that Go escapes. They can only stand inside of strings.
-/// Source: <https://pkg.go.dev/encoding/json#Marshal>
-fn go_json(written: serde_json::Result<String>) -> String {
-    let json = written.expect("the model has string keys only and writes to memory");
-    if !json.contains(escape_needed) {
-        return json;
-    }
-    let mut escaped = String::with_capacity(json.len() + json.len() / 8);
-    for character in json.chars() {
-        match character {
-            '<' => escaped.push_str("\\u003c"),
-            '>' => escaped.push_str("\\u003e"),
-            '&' => escaped.push_str("\\u0026"),
-            '\u{2028}' => escaped.push_str("\\u2028"),
-            '\u{2029}' => escaped.push_str("\\u2029"),
-            _ => escaped.push(character),
-        }
-    }
-    escaped
-}
-
-fn escape_needed(character: char) -> bool {
-    matches!(character, '<' | '>' | '&' | '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]
@@ -122,21 +130,31 @@ mod tests {
         r#""verbs":["get"]}]}],"freshness":"Current"}]},{"metadata":{}}]}"#
     );
 
+    fn rendered(list: ApiGroupDiscoveryList) -> Rendered<ApiGroupDiscoveryList> {
+        let meta = TypeMeta { kind: "APIGroupDiscoveryList", api_version: "apidiscovery.k8s.io/v2" };
+        Rendered::new(meta, Arc::new(list))
+    }
+
     #[test]
     fn bytes_are_those_of_upstream() {
-        let rendered = Rendered::new(&serde_json::from_str(UPSTREAM).unwrap());
+        let rendered = rendered(serde_json::from_str(UPSTREAM).unwrap());
         let typed =
             format!(r#"{{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2",{}"#, &UPSTREAM[1..]);
-        assert_eq!(rendered.json.plain, format!("{typed}\n"));
-        assert!(rendered.pretty.plain.starts_with(b"{\n  \"kind\": \"APIGroupDiscoveryList\",\n  \"apiVersion\""));
-        assert!(rendered.pretty.plain.ends_with(b"\n      \"metadata\": {}\n    }\n  ]\n}"));
+        assert_eq!(rendered.body(Encoding::Json).plain, format!("{typed}\n"));
+        assert!(
+            rendered
+                .body(Encoding::PrettyJson)
+                .plain
+                .starts_with(b"{\n  \"kind\": \"APIGroupDiscoveryList\",\n  \"apiVersion\"")
+        );
+        assert!(rendered.body(Encoding::PrettyJson).plain.ends_with(b"\n      \"metadata\": {}\n    }\n  ]\n}"));
     }
 
     #[test]
     fn only_large_bodies_are_compressed() {
         let large = |bytes: usize| {
             let list = json!({ "items": [{ "metadata": { "name": "g".repeat(bytes) } }] });
-            Rendered::new(&serde_json::from_value(list).unwrap()).json
+            rendered(serde_json::from_value(list).unwrap()).body(Encoding::Json).clone()
         };
         let frame = large(1).plain.len() - 1;
         assert_eq!(large(GZIP_ABOVE_BYTES - frame).plain.len(), GZIP_ABOVE_BYTES);
@@ -149,10 +167,9 @@ mod tests {
 
     #[test]
     fn empty_list_is_tagged_as_upstream_tags_it() {
-        let rendered = Rendered::new(&ApiGroupDiscoveryList::default());
         // printf '{"metadata":{},"items":[]}' | sha512sum | tr a-f A-F
         assert_eq!(
-            rendered.etag,
+            etag(&ApiGroupDiscoveryList::default()),
             concat!(
                 "\"",
                 "E31D92F2F415F58D79E51A08706C00FE868ED961736AD66A944AC75AA3682B33",
@@ -165,7 +182,7 @@ mod tests {
     #[test]
     fn tag_changes_with_unknown_fields_and_freshness() {
         let base = json!({ "items": [{ "metadata": { "name": "g" }, "versions": [{ "version": "v1" }] }] });
-        let tag = |list: &serde_json::Value| Rendered::new(&serde_json::from_value(list.clone()).unwrap()).etag;
+        let tag = |list: &serde_json::Value| etag(&serde_json::from_value(list.clone()).unwrap());
         let mut stale = base.clone();
         stale["items"][0]["versions"][0]["freshness"] = json!("Stale");
         let mut newer = base.clone();

@@ -1,7 +1,7 @@
 //! Telling a 404 about a type from a 404 about an object.
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use http_body_util::BodyExt;
 
 use super::body::StreamedBody;
@@ -17,7 +17,7 @@ pub enum Denial {
     Resource,
 }
 
-/// The plain text, with its line end.
+/// The plain text, with its line end. To HEAD it is not sent, only its length.
 const PAGE_NOT_FOUND: &[u8] = b"404 page not found\n";
 
 /// The message of the `Status`, in whatever form that is encoded.
@@ -26,10 +26,16 @@ const RESOURCE_NOT_FOUND: &[u8] = b"the server could not find the requested reso
 /// Bodies longer than this say more than that something is missing; in bytes.
 const LONGEST_DENIAL: u64 = 2048;
 
-/// Looks into a short 404 whether it denies the type; any other answer passes untouched.
-pub async fn denial(response: Response<StreamedBody>) -> (Response<StreamedBody>, Option<Denial>) {
-    if response.status() != StatusCode::NOT_FOUND || !is_short(&response) {
+/// Looks into a short 404 to a request of this method whether it denies the type; any other answer passes untouched.
+pub async fn denial(response: Response<StreamedBody>, method: &Method) -> (Response<StreamedBody>, Option<Denial>) {
+    let length = length(&response).filter(|length| *length <= LONGEST_DENIAL);
+    let Some(length) = length.filter(|_| response.status() == StatusCode::NOT_FOUND) else {
         return (response, None);
+    };
+    let is_text = response.headers().get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"text/plain"));
+    if method == Method::HEAD {
+        let is_denial = is_text && length == PAGE_NOT_FOUND.len() as u64;
+        return (response, is_denial.then_some(Denial::Path));
     }
     let (head, body) = response.into_parts();
     let (bytes, body) = match body.collect().await {
@@ -39,7 +45,6 @@ pub async fn denial(response: Response<StreamedBody>) -> (Response<StreamedBody>
         }
         Err(error) => return (Response::from_parts(head, StreamedBody::broken(error)), None),
     };
-    let is_text = head.headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"text/plain"));
     let denial = if is_text && bytes == PAGE_NOT_FOUND {
         Some(Denial::Path)
     } else if !is_text && contains(&bytes, RESOURCE_NOT_FOUND) {
@@ -50,9 +55,8 @@ pub async fn denial(response: Response<StreamedBody>) -> (Response<StreamedBody>
     (Response::from_parts(head, body), denial)
 }
 
-fn is_short(response: &Response<StreamedBody>) -> bool {
-    let length = response.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    length.is_some_and(|length| length <= LONGEST_DENIAL)
+fn length(response: &Response<StreamedBody>) -> Option<u64> {
+    response.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 fn contains(bytes: &[u8], wanted: &[u8]) -> bool {

@@ -36,6 +36,9 @@ pub enum Error {
     /// The connection failed after the request had begun to leave.
     #[error("connection lost after the request was sent")]
     Connection(#[source] hyper::Error),
+    /// The client's body broke off or could not be read: nothing is wrong with the server.
+    #[error("the client's body cannot be read")]
+    Body(#[source] hyper::Error),
     /// The server switched to a protocol that was not asked for.
     #[error("server switched to a protocol that was not asked for")]
     UnexpectedProtocol,
@@ -45,6 +48,14 @@ pub enum Error {
     /// Peers are configured nowhere, yet one was chosen.
     #[error("peering is off")]
     PeeringOff,
+}
+
+impl From<hyper::Error> for Error {
+    /// An error of a request that was sent.
+    fn from(error: hyper::Error) -> Self {
+        // hyper counts the body that it sends as its user's.
+        if error.is_user() { Self::Body(error) } else { Self::Connection(error) }
+    }
 }
 
 /// Why nothing of a request was sent.
@@ -114,7 +125,7 @@ impl Pool {
                     request = copy;
                     break;
                 }
-                (Err((error, None)), _) => return Err(SendError::Interrupted(Error::Connection(error))),
+                (Err((error, None)), _) => return Err(SendError::Interrupted(error.into())),
             }
         }
         let sender = match self.connect(address).await {
@@ -123,7 +134,7 @@ impl Pool {
         };
         self.send_on(sender, address, request).await.map_err(|(error, unsent)| match unsent {
             Some(request) => SendError::Unsent(Box::new(request), Unsent::Closed(error)),
-            None => SendError::Interrupted(Error::Connection(error)),
+            None => SendError::Interrupted(error.into()),
         })
     }
 

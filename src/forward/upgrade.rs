@@ -61,7 +61,7 @@ pub(super) async fn send(
         Err(cause) => return Err((SendError::Unsent(Box::new(request), cause), Some(upgrade))),
     };
     let interrupted = |error| (SendError::Interrupted(error), None);
-    let mut response = sender.send_request(request).await.map_err(|error| interrupted(Error::Connection(error)))?;
+    let mut response = sender.send_request(request).await.map_err(|error| interrupted(error.into()))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         // The connection ends with the answer: it is not pooled, and dropping the sender lets it finish.
         return Ok(response.map(|incoming| StreamedBody::new(incoming, None)));

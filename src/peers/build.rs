@@ -1,4 +1,4 @@
-//! What is known into a view. Merging and rendering are skipped while the lists to merge are the same.
+//! What is known into a view. Merging and rendering are skipped while what goes into them is the same.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use super::readiness::conditions;
 use crate::apimachinery::gvr::GroupVersion;
 use crate::discovery::model::ApiVersionDiscovery;
 use crate::discovery::stale::{Lists, settle};
-use crate::discovery::{ApiGroupDiscoveryList, Rendered, merge};
+use crate::discovery::{ApiGroupDiscoveryList, Documents, Inputs, V2Beta1};
 use crate::routing::{Exclusions, LocalServer, PeerRoutes, RoutingTable};
-use crate::view::{ClusterView, Discovery, Documents, LocalState, PeerState};
+use crate::view::{ClusterView, Discovery, LocalState, PeerState};
 
 /// Builds views, and remembers what the next one can share with the last.
 pub(super) struct Builder {
     peering_off: Option<String>,
-    api: Merged,
-    apis: Merged,
+    /// The last documents, with what they were made of.
+    last: Option<(Inputs, Arc<Documents>)>,
     /// Set once documents have been given out: they never go away again.
     is_started: bool,
 }
@@ -27,64 +27,63 @@ pub(super) struct Builder {
 impl Builder {
     /// Makes a builder; `peering_off` says why there are no peers.
     pub(super) fn new(peering_off: Option<String>) -> Self {
-        Self { peering_off, api: Merged::default(), apis: Merged::default(), is_started: false }
+        Self { peering_off, last: None, is_started: false }
     }
 
     /// The view of the cluster as it is known at `now`.
     pub(super) fn build(&mut self, cluster: &Cluster, now: Instant) -> ClusterView {
-        self.is_started |= cluster.local.health.standing().heard && !cluster.awaits_peers(now);
+        // A local server that does not come back after this front's restart is listed as before it, as a lost one.
+        let is_local_known =
+            cluster.local.health.standing().heard || (cluster.local.is_remembered && cluster.local.is_lost(now));
+        self.is_started |= is_local_known && !cluster.awaits_peers(now);
         ClusterView {
             routes: routes(cluster, now),
-            discovery: self.discovery(cluster),
+            discovery: self.discovery(cluster, now),
             local: local_state(&cluster.local),
-            peers: cluster.peers.values().filter_map(peer_state).collect(),
+            peers: cluster.peers.values().filter_map(|server| peer_state(server, now)).collect(),
             readiness: conditions(cluster, self.peering_off.as_deref(), now),
         }
     }
 }
 
 impl Builder {
-    fn discovery(&mut self, cluster: &Cluster) -> Discovery {
+    fn discovery(&mut self, cluster: &Cluster, now: Instant) -> Discovery {
         if self.peering_off.is_some() {
             return Discovery::LeftToUpstream;
         }
         if !self.is_started {
             return Discovery::Awaited;
         }
-        Discovery::Merged(Documents {
-            api: self.api.update(cluster, |server| server.api.as_ref()),
-            apis: self.apis.update(cluster, |server| server.apis.as_ref()),
-        })
-    }
-}
-
-/// One merged document, with the lists that it was made of.
-#[derive(Default)]
-struct Merged {
-    lists: Lists,
-    rendered: Option<Arc<Rendered>>,
-}
-
-impl Merged {
-    fn update(&mut self, cluster: &Cluster, document: fn(&Server) -> Option<&Document>) -> Arc<Rendered> {
-        let (lost, live): (Vec<&Server>, Vec<&Server>) =
-            cluster.servers().partition(|server| server.health.standing().lost);
-        let local = document(&cluster.local);
-        let listed = |servers: Vec<&Server>| -> Lists {
-            let lists = servers.into_iter().filter_map(|server| Some((server, document(server)?)));
-            lists.map(|(server, read)| (server.id.clone(), with_locals_word(server, read, cluster, local))).collect()
+        let inputs = inputs(cluster, now);
+        let documents = match self.last.take() {
+            Some((last, documents)) if last == inputs => documents,
+            _ => Arc::new(Documents::build(&inputs)),
         };
-        let lists = settle(&listed(live), &listed(lost));
-        match &self.rendered {
-            Some(rendered) if lists == self.lists => Arc::clone(rendered),
-            _ => {
-                let rendered = Arc::new(Rendered::new(&merge(&lists, &cluster.local.id)));
-                self.lists = lists;
-                self.rendered = Some(Arc::clone(&rendered));
-                rendered
-            }
-        }
+        self.last = Some((inputs, Arc::clone(&documents)));
+        Discovery::Merged(documents)
     }
+}
+
+fn inputs(cluster: &Cluster, now: Instant) -> Inputs {
+    let is_given = cluster.servers().any(|server| server.gives_v2beta1 && !server.is_lost(now));
+    Inputs {
+        local: cluster.local.id.clone(),
+        api: settled(cluster, now, |server| server.api.as_ref()),
+        apis: settled(cluster, now, |server| server.apis.as_ref()),
+        legacy: cluster.servers().map(|server| (server.id.clone(), Arc::clone(&server.legacy))).collect(),
+        v2beta1: if is_given { V2Beta1::Given } else { V2Beta1::Gone },
+    }
+}
+
+/// Every server's list with its freshness settled.
+fn settled(cluster: &Cluster, now: Instant, document: fn(&Server) -> Option<&Document>) -> Lists {
+    let (lost, live): (Vec<&Server>, Vec<&Server>) = cluster.servers().partition(|server| server.is_lost(now));
+    let local = document(&cluster.local);
+    let listed = |servers: Vec<&Server>| -> Lists {
+        let lists = servers.into_iter().filter_map(|server| Some((server, document(server)?)));
+        lists.map(|(server, read)| (server.id.clone(), with_locals_word(server, read, cluster, local))).collect()
+    };
+    settle(&listed(live), &listed(lost))
 }
 
 /// What a server's document adds to the merged one: of the local server all. What is left to the local server counts of
@@ -150,15 +149,17 @@ fn routes(cluster: &Cluster, now: Instant) -> RoutingTable {
         .filter_map(|server| {
             Some(PeerRoutes {
                 peer: Arc::clone(server.peer.as_ref()?),
-                available: server.health.standing().available,
+                available: server.is_available(),
                 heard: cluster.awaited_until(server, now).is_none(),
                 serves: server.served.as_ref(),
             })
         })
         .collect();
     let standing = cluster.local.health.standing();
-    // Half of what it serves would send the other half to peers.
-    let serves = cluster.local.served.as_ref().filter(|_| standing.heard);
+    // Half of what it serves would send the other half to peers. What it served in an earlier run counts only while it
+    // is not there to be asked.
+    let is_last_known = cluster.local.is_remembered && !standing.available;
+    let serves = cluster.local.served.as_ref().filter(|_| standing.heard || is_last_known);
     let local = LocalServer { serves, reachable: standing.available };
     RoutingTable::build(local, &peers, &cluster.exclusions)
 }
@@ -176,14 +177,14 @@ fn local_state(server: &Server) -> LocalState {
     }
 }
 
-fn peer_state(server: &Server) -> Option<PeerState> {
+fn peer_state(server: &Server, now: Instant) -> Option<PeerState> {
     let standing = server.health.standing();
     Some(PeerState {
         peer: Arc::clone(server.peer.as_ref()?),
-        available: standing.available,
+        available: server.is_available(),
         unreachable: standing.unreachable,
         heard: standing.heard,
-        lost: standing.lost,
+        lost: server.is_lost(now),
         error: server.error.clone(),
     })
 }

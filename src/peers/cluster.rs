@@ -7,14 +7,17 @@ use aws_lc_rs::digest::{Context, SHA256};
 use tokio::time::Instant;
 
 use super::LOG;
+use super::cache::{Memory, Remembered};
 use super::changes::Changes;
+use super::details::Details;
 use super::exclusions::{Excluded, Problem};
 use super::fetch::{Document, Reading};
 use super::health::{Failure, Health, UNHEARD_LIMIT};
 use super::poll::Report;
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
-use crate::discovery::model::ApiVersionDiscovery;
+use crate::discovery::legacy::LegacyDocuments;
+use crate::discovery::model::{ApiVersionDiscovery, Freshness};
 use crate::routing::{Exclusions, ServedResources};
 use crate::view::ServerVersion;
 
@@ -34,6 +37,10 @@ pub(super) struct Cluster {
     pub(super) ended: BTreeSet<ServerId>,
     /// Until when Leases are waited for that may name further peers; `None` once they are known.
     leases_awaited_until: Option<Instant>,
+    /// Why what is known cannot be kept for the next start, or was not found at this one.
+    pub(super) cache_problem: Option<String>,
+    /// What an earlier run knew of servers that are not known yet.
+    remembered: Memory,
     is_due: bool,
 }
 
@@ -48,7 +55,15 @@ pub(super) struct Server {
     pub(super) apis: Option<Document>,
     /// What the two list, in the words of routing.
     pub(super) served: Option<ServedResources>,
+    /// Its legacy documents. They follow the two lists: what is new in these is missing here for a moment.
+    pub(super) legacy: Arc<LegacyDocuments>,
     pub(super) version: Option<ServerVersion>,
+    /// Whether it still gives clients of v2beta1 what they ask for.
+    pub(super) gives_v2beta1: bool,
+    /// Whether its version has been asked for.
+    pub(super) is_detailed: bool,
+    /// Whether its lists are those of an earlier run, and nothing has been read in this one.
+    pub(super) is_remembered: bool,
     /// Why the last read failed.
     pub(super) error: Option<String>,
     /// When its documents were last known to be right.
@@ -70,7 +85,11 @@ impl Server {
             api: None,
             apis: None,
             served: None,
+            legacy: Arc::default(),
             version: None,
+            gives_v2beta1: false,
+            is_detailed: false,
+            is_remembered: false,
             error: None,
             confirmed: now,
         }
@@ -79,8 +98,9 @@ impl Server {
     /// Takes what a read came to and says whether anything is new.
     fn apply(&mut self, reading: Reading, began: Instant, now: Instant) -> bool {
         let before = self.health.standing();
-        let is_version_new = self.version != reading.version;
-        self.version = reading.version;
+        if reading.api.is_some() && reading.apis.is_some() {
+            self.is_remembered = false;
+        }
         let is_document_new = [
             self.take("/api", reading.api, |server| &mut server.api),
             self.take("/apis", reading.apis, |server| &mut server.apis),
@@ -95,7 +115,52 @@ impl Server {
             self.confirmed = began;
         }
         let is_error_new = self.take_error(reading.failure);
-        is_document_new || is_version_new || is_error_new || before != self.health.standing()
+        is_document_new || is_error_new || before != self.health.standing()
+    }
+
+    /// Takes what a server says beside its lists and says whether anything is new.
+    fn detail(&mut self, details: Details) -> bool {
+        let Details { version, gives_v2beta1, legacy } = details;
+        let is_same = self.version == version && self.gives_v2beta1 == gives_v2beta1 && self.legacy == legacy;
+        let is_new = !is_same || !self.is_detailed;
+        (self.version, self.gives_v2beta1, self.legacy, self.is_detailed) = (version, gives_v2beta1, legacy, true);
+        is_new
+    }
+
+    /// Takes what an earlier run knew of it.
+    fn restore(&mut self, remembered: Remembered) {
+        let document = |list| Document { list, etag: None };
+        self.api = remembered.api.map(document);
+        self.apis = remembered.apis.map(document);
+        self.served = self.documents_served();
+        self.legacy = remembered.legacy;
+        self.version = remembered.version;
+        self.gives_v2beta1 = remembered.gives_v2beta1;
+        self.is_remembered = true;
+    }
+
+    /// What the next run may need to know.
+    fn remember(&self) -> Option<Remembered> {
+        let list = |document: &Document| Arc::clone(&document.list);
+        self.served.as_ref()?;
+        Some(Remembered {
+            api: self.api.as_ref().map(list),
+            apis: self.apis.as_ref().map(list),
+            legacy: Arc::clone(&self.legacy),
+            version: self.version.clone(),
+            gives_v2beta1: self.gives_v2beta1,
+        })
+    }
+
+    /// Whether requests may be forwarded to it. What it served in an earlier run may be another server's by now.
+    pub(super) fn is_available(&self) -> bool {
+        self.health.standing().available && !self.is_remembered
+    }
+
+    /// Whether its documents are those of a server that does not answer any more: it has failed, or has not been heard
+    /// in all the time that it is waited for.
+    pub(super) fn is_lost(&self, now: Instant) -> bool {
+        self.health.standing().lost || (self.is_remembered && self.health.awaited_until(now).is_none())
     }
 
     fn take(
@@ -159,6 +224,10 @@ impl Server {
 
 fn add_version(served: &mut ServedResources, group: &str, listed: &ApiVersionDiscovery) {
     let version = listed.version.as_str();
+    if listed.freshness == Freshness::Stale && listed.resources.is_empty() {
+        served.insert_unread_group_version(group, version);
+        return;
+    }
     served.insert_group_version(group, version);
     for resource in &listed.resources {
         // Without verbs it only stands for its subresources.
@@ -183,6 +252,8 @@ impl Cluster {
             lease_problem: None,
             ended: BTreeSet::new(),
             leases_awaited_until: None,
+            cache_problem: None,
+            remembered: Memory::new(),
             is_due: true,
         }
     }
@@ -193,6 +264,36 @@ impl Cluster {
         let is_new = server.apply(report.reading, report.began, now);
         self.is_due |= is_new;
         self.server_mut(&report.server).map(|server| &*server)
+    }
+
+    /// Takes what a server says beside its lists. One that has left is dropped.
+    pub(super) fn detail(&mut self, id: &ServerId, details: Details) {
+        self.is_due |= self.server_mut(id).is_some_and(|server| server.detail(details));
+    }
+
+    /// Takes what an earlier run knew of servers, unless this one knows more; of those that are not known, for the time
+    /// when they are.
+    pub(super) fn restore(&mut self, memory: Memory) {
+        for (id, remembered) in memory {
+            match self.server_mut(&id) {
+                Some(server) if server.served.is_none() => server.restore(remembered),
+                Some(_) => continue,
+                None => drop(self.remembered.insert(id, remembered)),
+            }
+            self.is_due = true;
+        }
+    }
+
+    /// What the next run may need to know.
+    pub(super) fn remember(&self) -> Memory {
+        let known = self.servers().filter_map(|server| Some((server.id.clone(), server.remember()?)));
+        self.remembered.clone().into_iter().chain(known).collect()
+    }
+
+    /// Takes what the cache directory is like.
+    pub(super) fn cache(&mut self, problem: Option<String>) {
+        self.is_due |= self.cache_problem != problem;
+        self.cache_problem = problem;
     }
 
     /// Takes a failed connect of the data path and says whether it is news of a server that is known.
@@ -218,7 +319,13 @@ impl Cluster {
         }
         let server = match known {
             Some(known) => Server { hostname: peer.hostname.clone(), peer: Some(Arc::clone(peer)), ..known },
-            None => Server::new(peer.id.clone(), &peer.hostname, Some(Arc::clone(peer)), now),
+            None => {
+                let mut server = Server::new(peer.id.clone(), &peer.hostname, Some(Arc::clone(peer)), now);
+                if let Some(remembered) = self.remembered.remove(&peer.id) {
+                    server.restore(remembered);
+                }
+                server
+            }
         };
         self.peers.insert(peer.id.clone(), server);
         self.is_due |= is_new;
@@ -256,6 +363,7 @@ impl Cluster {
 
     /// Leases have been listed, or may not be.
     pub(super) fn leases_known(&mut self) {
+        self.remembered.clear();
         self.is_due |= self.leases_awaited_until.take().is_some();
     }
 
@@ -292,10 +400,11 @@ impl Cluster {
     }
 
     /// Whether a peer may still be going to say what it serves. Until it has, nothing is known to be missing, so no
-    /// merged document is given out: clients delete what a document does not list.
+    /// merged document is given out: clients delete what a document does not list. One of which an earlier run knew
+    /// what it serves is not waited for: that is listed.
     pub(super) fn awaits_peers(&self, now: Instant) -> bool {
         self.leases_awaited(now).is_some()
-            || self.peers.values().any(|server| self.awaited_until(server, now).is_some())
+            || self.peers.values().any(|server| !server.is_remembered && self.awaited_until(server, now).is_some())
     }
 
     /// Until when a server may still be going to say what it serves; `None` once it has, or is not waited for.

@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -15,7 +16,7 @@ use kube::runtime::{WatchStreamExt, watcher as watch_objects};
 use kube::{Client, ResourceExt};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::apimachinery::gvr::{GroupVersion, GroupVersionResource};
 
@@ -101,8 +102,9 @@ impl Declares for ApiServiceSpec {
     }
 }
 
-/// Watches until the last receiver is gone; after a refusal, tries again `retry` later.
-pub(super) async fn run(client: Client, retry: Duration, found: watch::Sender<Excluded>) {
+/// Watches until the last receiver is gone; after a refusal, tries again `retry` later. `changed` is notified of every
+/// change of an object, also of one that declares the same as before: what it declares may be served from now on.
+pub(super) async fn run(client: Client, retry: Duration, found: watch::Sender<Excluded>, changed: Arc<Notify>) {
     let (crds, api_services) = (watch::Sender::new(Watched::default()), watch::Sender::new(Watched::default()));
     let (mut crd_changes, mut api_service_changes) = (crds.subscribe(), api_services.subscribe());
     let join = async {
@@ -122,8 +124,8 @@ pub(super) async fn run(client: Client, retry: Duration, found: watch::Sender<Ex
     let crd = resource("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");
     let api_service = resource("apiregistration.k8s.io", "APIService", "apiservices");
     tokio::select! {
-        () = watch_one::<CustomResourceDefinitionSpec>(client.clone(), &crd, retry, &crds) => {}
-        () = watch_one::<ApiServiceSpec>(client, &api_service, retry, &api_services) => {}
+        () = watch_one::<CustomResourceDefinitionSpec>(client.clone(), &crd, retry, &crds, &changed) => {}
+        () = watch_one::<ApiServiceSpec>(client, &api_service, retry, &api_services, &changed) => {}
         () = join => {}
         () = found.closed() => {}
     }
@@ -204,6 +206,7 @@ async fn watch_one<S: Declares>(
     resource: &ApiResource,
     retry: Duration,
     found: &watch::Sender<Watched<S::Item>>,
+    changed: &Notify,
 ) {
     loop {
         let api: Api<Object<S, NotUsed>> = Api::all_with(client.clone(), resource);
@@ -211,12 +214,16 @@ async fn watch_one<S: Declares>(
         let mut events = pin!(events);
         while let Some(event) = events.next().await {
             let forbidden = event.as_ref().is_err_and(is_forbidden);
+            let is_change = matches!(event, Ok(Event::Apply(_) | Event::Delete(_) | Event::InitDone));
             found.send_if_modified(|watched| match event {
                 Ok(event) => watched.apply(event),
                 Err(error) => {
                     watched.fail(if forbidden { Problem::Forbidden } else { Problem::Failed(error.to_string()) })
                 }
             });
+            if is_change {
+                changed.notify_one();
+            }
             if forbidden {
                 break;
             }

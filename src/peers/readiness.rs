@@ -16,6 +16,7 @@ pub(super) fn conditions(cluster: &Cluster, peering_off: Option<&str>, now: Inst
         peers(cluster, peering_off, now),
         exclusions(cluster, peering_off),
         leases(cluster, peering_off),
+        cache(cluster),
     ]
 }
 
@@ -24,6 +25,8 @@ fn local(server: &Server) -> Condition {
     let standing = server.health.standing();
     let (state, message) = if !standing.heard {
         (ConditionState::Waiting, format!("the co-located kube-apiserver has not been read yet: {error}"))
+    } else if !server.is_detailed {
+        (ConditionState::Waiting, "the version of the co-located kube-apiserver has not been read yet".to_owned())
     } else if server.error.is_some() {
         (ConditionState::Degraded, format!("the co-located kube-apiserver cannot be read: {error}"))
     } else {
@@ -38,7 +41,7 @@ fn peers(cluster: &Cluster, peering_off: Option<&str>, now: Instant) -> Conditio
         .peers
         .values()
         .filter(|server| !server.health.standing().available || !server.health.standing().heard)
-        .map(|server| format!("{}: {}", server.hostname, server.error.as_deref().unwrap_or("no connection")))
+        .map(missing)
         .collect();
     let (state, message) = match peering_off {
         Some(reason) => (ConditionState::Degraded, format!("peers are left alone: {reason}")),
@@ -69,6 +72,16 @@ fn leases(cluster: &Cluster, peering_off: Option<&str>) -> Condition {
     Condition { name: "peer-leases", state, message }
 }
 
+fn missing(server: &Server) -> String {
+    let reason = match &server.error {
+        Some(error) => error,
+        None if server.health.standing().heard => "no connection",
+        None => "not asked yet",
+    };
+    let listed = if server.is_remembered { " (what it served before this front's start is listed)" } else { "" };
+    format!("{}: {reason}{listed}", server.hostname)
+}
+
 fn exclusions(cluster: &Cluster, peering_off: Option<&str>) -> Condition {
     const FALLBACK: &str = "until then only the groups built into kube-apiserver are taken from peers";
     let (state, message) = match &cluster.exclusion_problem {
@@ -84,4 +97,13 @@ fn exclusions(cluster: &Cluster, peering_off: Option<&str>) -> Condition {
         None => (ConditionState::Met, String::new()),
     };
     Condition { name: "crd-and-apiservice-watch", state, message }
+}
+
+/// Said and not waited for: without it only a restart beside a peer that does not answer shows less.
+fn cache(cluster: &Cluster) -> Condition {
+    let (state, message) = match &cluster.cache_problem {
+        None => (ConditionState::Met, String::new()),
+        Some(problem) => (ConditionState::Degraded, problem.clone()),
+    };
+    Condition { name: "cache-directory", state, message }
 }

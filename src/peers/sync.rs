@@ -9,14 +9,15 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::build::Builder;
+use super::cache::Cache;
 use super::client::{self, ServerClient};
 use super::cluster::{Cluster, Server};
+use super::details::{Details, DetailsReader};
 use super::exclusions::{self, Excluded};
 use super::fetch::{Limits, ServerReader};
 use super::leases::{Found, LeaseSetup, Leases};
-use super::local::LocalReader;
 use super::metrics::{Metrics, ServerMetrics};
-use super::poll::{self, Report, Source};
+use super::poll::{self, Report, Signals};
 use super::{Peering, Setup};
 use crate::apimachinery::peer::{Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
@@ -36,17 +37,24 @@ pub struct Controller {
     builder: Builder,
     loops: BTreeMap<ServerId, Loop>,
     tasks: JoinSet<()>,
+    cache: Option<Cache>,
     view: ViewWriter,
     leases: watch::Receiver<Found>,
     found: Found,
     served: watch::Sender<Option<String>>,
 }
 
-/// The loop of one server.
+/// Where the loops report.
+#[derive(Clone)]
+struct Outlets {
+    lists: mpsc::Sender<Report>,
+    details: mpsc::Sender<(ServerId, Details)>,
+}
+
+/// The loops of one server.
 struct Loop {
-    /// Asks it to read at once, over a new connection.
-    doubt: Arc<Notify>,
-    task: AbortHandle,
+    signals: Arc<Signals>,
+    tasks: [AbortHandle; 2],
     metrics: ServerMetrics,
     peer: Option<Arc<Peer>>,
 }
@@ -70,6 +78,7 @@ impl Controller {
             builder,
             loops: BTreeMap::new(),
             tasks: JoinSet::new(),
+            cache: None,
             view,
             leases: watch::channel(Found::default()).1,
             found: Found::default(),
@@ -99,20 +108,28 @@ impl Controller {
 
     /// Runs until the drain starts or nobody reads the view any more. The last view stays.
     pub async fn run(mut self, mut drain: drain::Watcher) {
-        let (reports, mut reported) = mpsc::channel(REPORTS);
+        self.remember().await;
+        let (lists, mut reported) = mpsc::channel(REPORTS);
+        let (details, mut detailed) = mpsc::channel(REPORTS);
+        let outlets = Outlets { lists, details };
         let (excluded, mut exclusions) = watch::channel(Excluded::default());
         let mut found = self.leases.clone();
-        self.start_local(&reports);
-        self.reconcile_peers(&reports);
+        let objects_changed = Arc::new(Notify::new());
+        self.start_local(&outlets);
+        self.reconcile_peers(&outlets);
         if let Peering::On(_) = self.setup.peering {
             let refused = self.setup.intervals.refused;
-            self.tasks.spawn(exclusions::run(self.local_kube_client(), refused, excluded));
+            let changed = Arc::clone(&objects_changed);
+            self.tasks.spawn(exclusions::run(self.local_kube_client(), refused, excluded, changed));
         }
         loop {
             self.publish();
             let wake = self.cluster.next_wake(Instant::now());
             tokio::select! {
                 Some(report) = reported.recv() => self.take_report(report),
+                Some((id, details)) = detailed.recv() => self.cluster.detail(&id, details),
+                () = objects_changed.notified() => self.expect_changes(),
+                problem = cache_problem(&mut self.cache) => self.cluster.cache(problem),
                 Some(id) = self.setup.failed_connects.recv() => self.take_failed_connect(&id),
                 Ok(()) = exclusions.changed() => {
                     let excluded = exclusions.borrow_and_update().clone();
@@ -120,11 +137,11 @@ impl Controller {
                 }
                 Ok(()) = found.changed() => {
                     let now_found = found.borrow_and_update().clone();
-                    self.take_found(now_found, &reports);
+                    self.take_found(now_found, &outlets);
                 }
                 () = sleep_until_some(wake) => self.cluster.wake(Instant::now()),
-                () = self.view.closed() => return,
-                () = drain.draining() => return,
+                () = self.view.closed() => break,
+                () = drain.draining() => break,
             }
             // A burst is one change.
             while let Ok(report) = reported.try_recv() {
@@ -133,12 +150,36 @@ impl Controller {
             while let Ok(id) = self.setup.failed_connects.try_recv() {
                 self.take_failed_connect(&id);
             }
+            while let Ok((id, details)) = detailed.try_recv() {
+                self.cluster.detail(&id, details);
+            }
         }
+        if let Some(cache) = self.cache {
+            cache.close().await;
+        }
+    }
+
+    /// Takes what an earlier run knew. Nothing is merged without peers, so nothing is kept either.
+    async fn remember(&mut self) {
+        let Peering::On(_) = self.setup.peering else { return };
+        let Some(path) = self.setup.cache_dir.clone() else { return };
+        let (mut cache, memory) = Cache::open(path).await;
+        self.cluster.restore(memory);
+        self.cluster.cache(cache.current_problem());
+        self.cache = Some(cache);
+    }
+
+    /// A server lists what an object declares a moment after it has told of the object, so all are asked soon.
+    fn expect_changes(&self) {
+        self.loops.values().for_each(|known| known.signals.change.notify_one());
     }
 
     fn publish(&mut self) {
         if !self.cluster.take_due() {
             return;
+        }
+        if let Some(cache) = &self.cache {
+            cache.offer(self.cluster.remember());
         }
         let view = self.builder.build(&self.cluster, Instant::now());
         for state in &view.peers {
@@ -173,16 +214,16 @@ impl Controller {
         if self.cluster.connect_failed(id, Instant::now())
             && let Some(known) = self.loops.get(id)
         {
-            known.doubt.notify_one();
+            known.signals.doubt.notify_one();
         }
     }
 
     /// Takes what Leases say: who the peers are, and whose server serves something new.
-    fn take_found(&mut self, found: Found, reports: &mpsc::Sender<Report>) {
+    fn take_found(&mut self, found: Found, outlets: &Outlets) {
         self.cluster.take_lease_problem(found.problem.clone());
         let known = std::mem::replace(&mut self.found, found);
         if known.peers != self.found.peers {
-            self.reconcile_peers(reports);
+            self.reconcile_peers(outlets);
         }
         self.cluster.take_ended(self.found.ended.clone());
         if self.found.is_complete {
@@ -192,24 +233,23 @@ impl Controller {
             if known.announced.get(id) != Some(news)
                 && let Some(peer) = self.loops.get(id)
             {
-                peer.doubt.notify_one();
+                peer.signals.change.notify_one();
             }
         }
     }
 
-    fn start_local(&mut self, reports: &mpsc::Sender<Report>) {
+    fn start_local(&mut self, outlets: &Outlets) {
         let client = ServerClient::new(
             Arc::clone(&self.setup.upstream),
             self.setup.upstream_address,
             Arc::clone(&self.identity),
         );
-        let source = LocalReader::new(ServerReader::new(client, Limits::default()));
         let metrics = self.metrics.local(&self.setup.hostname);
-        self.start(self.cluster.local.id.clone(), None, source, metrics, reports);
+        self.start(self.cluster.local.id.clone(), None, client, metrics, outlets);
     }
 
     /// Makes the loops fit the list of peers.
-    fn reconcile_peers(&mut self, reports: &mpsc::Sender<Report>) {
+    fn reconcile_peers(&mut self, outlets: &Outlets) {
         let Peering::On(connector) = &self.setup.peering else { return };
         let connector = Arc::clone(connector);
         let wanted = known_peers(&self.setup, &self.found);
@@ -219,7 +259,7 @@ impl Controller {
             self.cluster.remove(&id);
             if let Some(stopped) = self.loops.remove(&id) {
                 stopped.metrics.set_available(false);
-                stopped.task.abort();
+                stopped.abort();
             }
         }
         for peer in wanted {
@@ -231,9 +271,8 @@ impl Controller {
             if peer.kind == PeerKind::Front {
                 client = client.expecting_front(&peer.hostname);
             }
-            let source = ServerReader::new(client, Limits::default());
             let metrics = self.metrics.peer(&peer.hostname);
-            self.start(peer.id.clone(), Some(peer), source, metrics, reports);
+            self.start(peer.id.clone(), Some(peer), client, metrics, outlets);
         }
     }
 
@@ -241,15 +280,20 @@ impl Controller {
         &mut self,
         id: ServerId,
         peer: Option<Arc<Peer>>,
-        source: impl Source,
+        client: ServerClient,
         metrics: ServerMetrics,
-        reports: &mpsc::Sender<Report>,
+        outlets: &Outlets,
     ) {
         let every = if peer.is_some() { self.setup.intervals.peer } else { self.setup.intervals.local };
-        let doubt = Arc::new(Notify::new());
-        let task = self.tasks.spawn(poll::run(id.clone(), source, every, Arc::clone(&doubt), reports.clone()));
-        if let Some(replaced) = self.loops.insert(id, Loop { doubt, task, metrics, peer }) {
-            replaced.task.abort();
+        let signals = Arc::new(Signals::default());
+        let limits = Limits::default();
+        let lists = ServerReader::new(client.clone(), limits);
+        let details = DetailsReader { server: id.clone(), client, limits, pause: every };
+        let details = details.run(lists.lists(), outlets.details.clone());
+        let lists = poll::run(id.clone(), lists, every, Arc::clone(&signals), outlets.lists.clone());
+        let tasks = [self.tasks.spawn(lists), self.tasks.spawn(details)];
+        if let Some(replaced) = self.loops.insert(id, Loop { signals, tasks, metrics, peer }) {
+            replaced.abort();
         }
     }
 
@@ -261,6 +305,20 @@ impl Controller {
             Arc::clone(&self.identity),
         );
         kube::Client::new(server, "default")
+    }
+}
+
+impl Loop {
+    fn abort(&self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// Waits for news of the cache, for ever if there is none.
+async fn cache_problem(cache: &mut Option<Cache>) -> Option<String> {
+    match cache {
+        Some(cache) => cache.problem().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -4,21 +4,25 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, Method};
+use http::header::ACCEPT;
+use http::{HeaderMap, HeaderValue, Method, Uri};
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, advance};
 
 use super::build::Builder;
 use super::cluster::{Cluster, Server};
+use super::details::Details;
 use super::exclusions::{Excluded, Problem};
 use super::fetch::{Document, Reading};
 use super::health::Failure;
-use super::poll::{self, Report, Source};
+use super::poll::{self, Report, Signals, Source};
+use crate::apimachinery::discovery_path::DiscoveryPath;
 use crate::apimachinery::gvr::{GroupVersion, GroupVersionResource};
 use crate::apimachinery::peer::{Hop, Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
-use crate::discovery::ApiGroupDiscoveryList;
+use crate::authz::Reader;
+use crate::discovery::{ApiGroupDiscoveryList, Documents, Found, serve};
 use crate::request_info::RequestInfo;
 use crate::routing::{Decision, NotFound, decide};
 use crate::view::{ClusterView, ConditionState};
@@ -52,6 +56,10 @@ impl Fixture {
 
     fn report(&mut self, server: &str, reading: Reading) {
         let server = ServerId::from_hostname(server);
+        let is_details_due = self.cluster.servers().any(|known| known.id == server && !known.is_detailed);
+        if is_details_due && reading.failure.is_none() {
+            self.cluster.detail(&server, Details::default());
+        }
         self.cluster.report(Report { server, began: Instant::now(), reading }, Instant::now());
     }
 
@@ -59,9 +67,10 @@ impl Fixture {
     fn fail(&mut self, server: &str, failure: Failure) {
         let id = ServerId::from_hostname(server);
         let known = self.cluster.servers().find(|server| server.id == id).unwrap();
-        let (api, apis) = (known.api.clone(), known.apis.clone());
-        let version = known.version.clone();
-        self.report(server, Reading { api, apis, version, failure: Some((failure, "it fails".to_owned())) });
+        // A reader has what it has read itself.
+        let read = |document: &Option<Document>| document.clone().filter(|_| !known.is_remembered);
+        let (api, apis) = (read(&known.api), read(&known.apis));
+        self.report(server, Reading { api, apis, failure: Some((failure, "it fails".to_owned())) });
     }
 
     fn view(&mut self) -> ClusterView {
@@ -75,13 +84,24 @@ impl Fixture {
 }
 
 fn listed_in(view: &ClusterView) -> Vec<String> {
-    let document: ApiGroupDiscoveryList = serde_json::from_slice(&view.documents().unwrap().apis.json.plain).unwrap();
+    let document = aggregated(view.documents().unwrap());
     let of = |(group, listed): (&str, &crate::discovery::model::ApiVersionDiscovery)| {
         let mark = if String::from(listed.freshness.clone()) == "Stale" { "!" } else { "" };
         let names: Vec<&str> = listed.resources.iter().map(|one| one.resource.as_str()).collect();
         format!("{mark}{group}/{}={}", listed.version, names.join(","))
     };
     document.group_versions().map(of).collect()
+}
+
+const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// The merged `/apis` as a client reads it.
+pub(super) fn aggregated(documents: &Documents) -> ApiGroupDiscoveryList {
+    let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(V2))]);
+    match documents.find(&DiscoveryPath::Apis, &headers, &Uri::from_static("/apis")) {
+        Found::Page(page) => serde_json::from_slice(serve(&Reader::of_test(), &page, &headers).body()).unwrap(),
+        other => panic!("{other:?}"),
+    }
 }
 
 fn peer(name: &str) -> Arc<Peer> {
@@ -158,6 +178,20 @@ async fn documents_wait_for_the_local_server_and_five_minutes_for_a_silent_peer(
     let view = fixture.view();
     assert!(view.is_ready(), "{:?}", view.readiness);
     assert_eq!(condition(&view, "peer-discovery"), (ConditionState::Degraded, "node-c: it fails".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn group_version_that_a_walk_could_not_read_is_unknown_until_it_can() {
+    let mut fixture = Fixture::heard(&["apps/v1=deployments"], &["apps/v1=deployments"]);
+    let list = json!({"metadata": {}, "items": [{"metadata": {"name": "batch"},
+        "versions": [{"version": "v1", "freshness": "Stale", "resources": []}]}]});
+    let unread = Document { list: Arc::new(serde_json::from_value(list).unwrap()), etag: None };
+    fixture.report("node-b", Reading { apis: Some(unread), ..reading(&[]) });
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v1/jobs"), "local, then 503");
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v2/jobs"), "local");
+    fixture.report("node-b", reading(&["batch/v1=jobs"]));
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v1/jobs"), "peer");
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v1/things"), "local");
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,7 +304,7 @@ async fn nothing_is_due_while_reads_bring_nothing_new() {
     assert!(!fixture.cluster.take_due());
     let after = fixture.view();
     let (before, after) = (before.documents().unwrap(), after.documents().unwrap());
-    assert!(Arc::ptr_eq(&before.apis, &after.apis), "the rendered document is shared");
+    assert!(std::ptr::eq(before, after), "the rendered documents are shared");
     fixture.report("node-a", reading(&["apps/v1=deployments,daemonsets"]));
     assert!(fixture.cluster.take_due());
 }
@@ -350,6 +384,112 @@ async fn peer_at_a_new_address_keeps_what_is_known_of_it() {
     assert_eq!(fixture.listed(), ["apps/v1=deployments"]);
 }
 
+impl Fixture {
+    /// The front as it starts again, with what this one has kept.
+    fn restarted(&self) -> Self {
+        let mut next = Self::new(&self.cluster.peers.values().map(|peer| peer.hostname.as_str()).collect::<Vec<_>>());
+        for (id, remembered) in self.cluster.remember() {
+            next.cluster.restore([(id, remembered)].into());
+        }
+        next.cluster.exclude(listed(&[], &[]), Instant::now());
+        next
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn remembered_peer_is_listed_as_soon_as_the_local_server_is_heard_and_sent_nothing_until_it_is() {
+    let mut fixture = Fixture::heard(&["apps/v1=deployments"], &["batch/v1=jobs"]).restarted();
+    assert!(fixture.view().documents().is_none(), "the local server may have been replaced meanwhile");
+    assert_eq!(decision(&fixture.view(), "/apis/apps/v1/deployments"), "local, then 503");
+    fixture.report("node-a", reading(&["apps/v1=deployments"]));
+    assert_eq!(fixture.listed(), ["apps/v1=deployments", "batch/v1=jobs"]);
+    let view = fixture.view();
+    assert_eq!(decision(&view, "/apis/batch/v1/jobs"), "nobody");
+    assert_eq!(decision(&view, "/apis/unknown.k8s.io/v1/things"), "local, then 503");
+    assert!(view.is_ready() && !view.peers[0].available && !view.peers[0].heard && !view.peers[0].lost);
+    let expected = "node-b: not asked yet (what it served before this front's start is listed)".to_owned();
+    assert_eq!(condition(&view, "peer-discovery"), (ConditionState::Degraded, expected));
+    fixture.report("node-b", reading(&["batch/v1=jobs"]));
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v1/jobs"), "peer");
+    assert_eq!(condition(&fixture.view(), "peer-discovery").0, ConditionState::Met);
+}
+
+#[tokio::test(start_paused = true)]
+async fn remembered_peer_that_refuses_to_be_read_counts_as_lost_after_five_minutes() {
+    let mut fixture = Fixture::heard(&["apps/v1=deployments"], &["batch/v1=jobs"]).restarted();
+    fixture.report("node-a", reading(&["apps/v1=deployments"]));
+    fixture.fail("node-b", Failure::Refused);
+    advance(fixture.cluster.next_wake(Instant::now()).unwrap() - Instant::now() - SECOND).await;
+    fixture.fail("node-b", Failure::Refused);
+    assert_eq!(fixture.listed(), ["apps/v1=deployments", "batch/v1=jobs"]);
+    advance(SECOND).await;
+    fixture.cluster.wake(Instant::now());
+    assert_eq!(fixture.listed(), ["apps/v1=deployments", "!batch/v1=jobs"]);
+    assert!(fixture.view().peers[0].lost);
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v1/jobs"), "nobody");
+}
+
+#[tokio::test(start_paused = true)]
+async fn local_server_that_does_not_return_after_a_restart_is_listed_as_a_lost_one() {
+    let mut fixture = Fixture::heard(&["apps/v1=deployments", "local.k8s.io/v1=things"], &["apps/v1=deployments"]);
+    fixture = fixture.restarted();
+    fixture.report("node-b", reading(&["apps/v1=deployments"]));
+    fixture.fail("node-a", Failure::Down);
+    assert!(fixture.view().documents().is_none(), "one failure is no loss");
+    fixture.fail("node-a", Failure::Down);
+    assert_eq!(fixture.listed(), ["apps/v1=deployments", "!local.k8s.io/v1=things"]);
+    fixture.report("node-a", reading(&["apps/v1=deployments", "local.k8s.io/v1=things"]));
+    assert_eq!(fixture.listed(), ["apps/v1=deployments", "local.k8s.io/v1=things"]);
+}
+
+/// What two servers serve, and what a front's merged document says of it, step by step: nothing that is served, or that
+/// a server which is away has not said to be gone, is ever missing, and each step changes the document at most once.
+#[tokio::test(start_paused = true)]
+async fn merged_document_never_lacks_what_is_served_and_never_flaps() {
+    const LOCAL: &[&str] = &["apps/v1=deployments"];
+    const BOTH: &[&str] = &["apps/v1=deployments", "batch/v1=jobs", "policy/v1=budgets"];
+    const FEWER: &[&str] = &["apps/v1=deployments", "batch/v1=jobs"];
+    let lost = ["apps/v1=deployments", "!batch/v1=jobs", "!policy/v1=budgets"];
+    type Step = (&'static str, fn(&mut Fixture));
+    let steps: &[(Step, &[&str])] = &[
+        (("the peer fails once", |it| it.fail("node-b", Failure::Failing)), BOTH),
+        (
+            ("a connect fails", |it| {
+                let _ = it.cluster.connect_failed(&ServerId::from_hostname("node-b"), Instant::now());
+            }),
+            BOTH,
+        ),
+        (("it fails again", |it| it.fail("node-b", Failure::Down)), &lost),
+        (("and again", |it| it.fail("node-b", Failure::Down)), &lost),
+        (("it returns", |it| it.report("node-b", reading(BOTH))), BOTH),
+        (("it is busy", |it| it.fail("node-b", Failure::Refused)), BOTH),
+        (("this front restarts", |it| *it = it.restarted()), &[]),
+        (("the local server is heard", |it| it.report("node-a", reading(LOCAL))), BOTH),
+        (("the peer is away", |it| it.fail("node-b", Failure::Down)), BOTH),
+        (("and stays away", |it| it.fail("node-b", Failure::Down)), &lost),
+        (("this front restarts again", |it| *it = it.restarted()), &[]),
+        (("the local server is heard again", |it| it.report("node-a", reading(LOCAL))), BOTH),
+        (("the peer starts", |it| it.fail("node-b", Failure::Failing)), BOTH),
+        (("it answers", |it| it.report("node-b", reading(BOTH))), BOTH),
+        (("it is replaced by an older one", |it| it.fail("node-b", Failure::Down)), BOTH),
+        (("which serves less", |it| it.report("node-b", reading(FEWER))), FEWER),
+        (("the local server halts", |it| it.fail("node-a", Failure::Down)), FEWER),
+        (("for longer", |it| it.fail("node-a", Failure::Down)), FEWER),
+    ];
+    let mut fixture = Fixture::heard(LOCAL, BOTH);
+    assert_eq!(fixture.listed(), BOTH);
+    for ((what, step), expected) in steps {
+        advance(SECOND).await;
+        step(&mut fixture);
+        let view = fixture.view();
+        let listed = view.documents().map(|_| listed_in(&view)).unwrap_or_default();
+        assert_eq!(listed, *expected, "{what}");
+        let again = fixture.view();
+        let place = |view: &ClusterView| view.documents().map(std::ptr::from_ref);
+        assert_eq!(place(&view), place(&again), "{what}");
+    }
+}
+
 /// A server that answers after `delay`.
 struct Slow {
     delay: Duration,
@@ -387,16 +527,42 @@ async fn hanging_server_holds_up_nobody_else() {
 #[tokio::test(start_paused = true)]
 async fn doubt_makes_a_loop_read_at_once_over_a_new_connection() {
     let (reports, mut reported) = mpsc::channel(64);
-    let (doubt, forgotten) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (signals, forgotten) = (Arc::new(Signals::default()), Arc::new(Notify::new()));
     let source = Slow { delay: Duration::ZERO, forgotten: Arc::clone(&forgotten) };
     let id = ServerId::from_hostname("node-b");
-    tokio::spawn(poll::run(id, source, 60 * SECOND, Arc::clone(&doubt), reports));
+    tokio::spawn(poll::run(id, source, 60 * SECOND, Arc::clone(&signals), reports));
     reported.recv().await.unwrap();
     let before = Instant::now();
-    doubt.notify_one();
+    signals.doubt.notify_one();
     let report = reported.recv().await.unwrap();
     assert_eq!(report.began, before);
     forgotten.notified().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn word_of_changes_makes_a_loop_read_soon_and_a_burst_is_few_reads() {
+    let (reports, mut reported) = mpsc::channel(64);
+    let (signals, forgotten) = (Arc::new(Signals::default()), Arc::new(Notify::new()));
+    let source = Slow { delay: Duration::ZERO, forgotten: Arc::clone(&forgotten) };
+    let id = ServerId::from_hostname("node-b");
+    tokio::spawn(poll::run(id, source, 60 * SECOND, Arc::clone(&signals), reports));
+    reported.recv().await.unwrap();
+    advance(SECOND).await;
+    let start = Instant::now();
+    for _ in 0..100 {
+        signals.change.notify_one();
+        advance(Duration::from_millis(10)).await;
+        tokio::task::yield_now().await;
+    }
+    let mut began = Vec::new();
+    while let Ok(Some(report)) = tokio::time::timeout(30 * SECOND, reported.recv()).await {
+        began.push(report.began - start);
+    }
+    assert!(began[0] <= Duration::from_millis(10), "{began:?}");
+    assert!(began.windows(2).all(|pair| pair[1] - pair[0] >= Duration::from_millis(240)), "{began:?}");
+    assert!((9..=14).contains(&began.len()), "one second of changes and two more: {began:?}");
+    let untouched = tokio::time::timeout(SECOND, forgotten.notified()).await;
+    assert!(untouched.is_err(), "connections are kept");
 }
 
 #[tokio::test(start_paused = true)]

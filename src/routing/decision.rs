@@ -3,20 +3,19 @@
 use std::fmt;
 use std::sync::Arc;
 
-use http::Method;
-
 use super::exclusion::Exclusion;
 use super::served::Verb;
 use super::table::{Entry, ResourceRoutes, Routes, RoutingTable};
-use crate::apimachinery::gvr::GroupVersionResource;
+use crate::apimachinery::discovery_path::DiscoveryPath;
+use crate::apimachinery::gvr::{GroupVersion, GroupVersionResource};
 use crate::apimachinery::peer::{Hop, Peer};
 use crate::request_info::RequestInfo;
 
 /// Who answers a request. Its `Display` is the reason in words, for logs and commands.
 #[derive(Debug)]
 pub enum Decision<'v> {
-    /// peerfront itself, with a merged document.
-    Discovery(Document),
+    /// peerfront itself, with a merged document; if it has none for this request, [`unmerged`] goes on.
+    Discovery(DiscoveryPath),
     /// The local server.
     Upstream {
         /// Why it, and not a peer.
@@ -30,15 +29,6 @@ pub enum Decision<'v> {
     Peer(Candidates<'v>),
     /// Nobody: whoever serves it cannot be reached.
     Unavailable(Unavailable<'v>),
-}
-
-/// A document that peerfront answers itself.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Document {
-    /// `/api`
-    Api,
-    /// `/apis`
-    Apis,
 }
 
 /// Why the local server answers.
@@ -69,6 +59,8 @@ pub enum Elsewhere {
     Subresource,
     /// The local server serves it without the verb.
     Verb,
+    /// The local server does not serve the group version, of which a document is asked for.
+    GroupVersion,
     /// The local server serves it and cannot be reached.
     LocalUnreachable,
 }
@@ -160,23 +152,44 @@ pub fn stand_ins<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) 
     Some(Candidates { table, key, routes, verb: None, why: Elsewhere::LocalUnreachable, not_found: NotFound::Pass })
 }
 
-fn non_resource<'v>(info: &RequestInfo<'_>, hop: Hop, table: &RoutingTable) -> Decision<'v> {
-    match info.path.as_ref() {
-        "/api" if hop == Hop::First && info.method == Method::GET => return Decision::Discovery(Document::Api),
-        "/apis" if hop == Hop::First && info.method == Method::GET => return Decision::Discovery(Document::Apis),
-        _ => {}
+fn non_resource<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -> Decision<'v> {
+    let path = DiscoveryPath::parse(&info.path).filter(|path| hop == Hop::First && path.answers(info.method));
+    match path {
+        Some(DiscoveryPath::GroupVersion(of)) if table.exclusion_of(&of.group, &of.version).is_some() => {
+            unmerged(info, hop, table)
+        }
+        Some(path) => Decision::Discovery(path),
+        None => unmerged(info, hop, table),
     }
-    let may_be_served = table.incomplete()
-        && group_of(&info.path).is_some_and(|(group, version)| table.exclusion_of(group, version).is_none());
-    let not_found = if may_be_served { NotFound::Unavailable } else { NotFound::Pass };
-    Decision::Upstream { why: Local::NonResource, not_found, otherwise: None }
 }
 
-/// Group and version of `/apis/<group>` and `/apis/<group>/<version>`.
-fn group_of(path: &str) -> Option<(&str, &str)> {
-    let rest = path.strip_prefix("/apis/")?.trim_end_matches('/');
-    let (group, version) = rest.split_once('/').unwrap_or((rest, ""));
-    (!group.is_empty() && !version.contains('/')).then_some((group, version))
+/// Decides about a request for no resource that no merged document answers: the local server does, but for documents of
+/// what only peers serve.
+#[must_use]
+pub fn unmerged<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -> Decision<'v> {
+    let left = |not_found, otherwise| Decision::Upstream { why: Local::NonResource, not_found, otherwise };
+    let asked = match DiscoveryPath::parse(&info.path) {
+        Some(DiscoveryPath::Group(group)) => GroupVersion::new(group, ""),
+        Some(DiscoveryPath::GroupVersion(group_version)) => group_version,
+        _ => return left(NotFound::Pass, None),
+    };
+    if table.exclusion_of(&asked.group, &asked.version).is_some() {
+        return left(NotFound::Pass, None);
+    }
+    let routes = table.of_document(&asked).filter(|_| hop == Hop::First);
+    let (key, _) = table.everything();
+    let candidates = |why| {
+        let routes = routes.filter(|routes| table.available(routes, None).next().is_some())?;
+        Some(Candidates { table, key, routes, verb: None, why, not_found: NotFound::Unavailable })
+    };
+    if table.local_read() && routes.is_some_and(|routes| routes.local.is_none()) {
+        return match candidates(Elsewhere::GroupVersion) {
+            Some(candidates) => Decision::Peer(candidates),
+            None => Decision::Unavailable(Unavailable { key, why: Elsewhere::GroupVersion }),
+        };
+    }
+    let may_be_served = table.may_have_more(&asked.group, &asked.version) && !asked.group.is_empty();
+    left(if may_be_served { NotFound::Unavailable } else { NotFound::Pass }, candidates(Elsewhere::LocalUnreachable))
 }
 
 /// A resource request with what the table says of it.
@@ -217,7 +230,7 @@ impl<'v> Question<'_, 'v> {
         match why {
             _ if served_here => NotFound::PlainUnavailable,
             Local::AlreadyForwarded | Local::NotRead => NotFound::Unavailable,
-            _ if self.table.incomplete() => NotFound::Unavailable,
+            _ if self.table.incomplete() || self.entry.unread => NotFound::Unavailable,
             _ => NotFound::Pass,
         }
     }
@@ -335,6 +348,7 @@ impl fmt::Display for Elsewhere {
             Self::Resource => "the local server does not serve the resource",
             Self::Subresource => "the local server does not serve the subresource",
             Self::Verb => "the local server does not serve the verb",
+            Self::GroupVersion => "the local server does not serve the group version",
             Self::LocalUnreachable => "the local server cannot be reached",
         })
     }

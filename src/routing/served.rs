@@ -1,6 +1,6 @@
 //! What one server serves, as its discovery documents say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::apimachinery::gvr::GroupVersion;
@@ -99,6 +99,7 @@ impl fmt::Display for Verbs {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ServedResources {
     group_versions: BTreeMap<GroupVersion, BTreeMap<String, Resource>>,
+    unread: BTreeSet<GroupVersion>,
 }
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -131,6 +132,16 @@ impl ServedResources {
     /// Adds a group version, which may stay without resources.
     pub fn insert_group_version(&mut self, group: &str, version: &str) {
         self.resources(group, version);
+    }
+
+    /// Adds a group version that the server lists without having said yet what is in it.
+    pub fn insert_unread_group_version(&mut self, group: &str, version: &str) {
+        self.unread.insert(GroupVersion::new(group, version));
+    }
+
+    /// Group versions of which it is not known what is in them.
+    pub fn unread(&self) -> impl Iterator<Item = &GroupVersion> {
+        self.unread.iter()
     }
 
     /// Adds a resource or one of its subresources. Verbs that are not known are left out.

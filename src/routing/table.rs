@@ -36,6 +36,8 @@ pub struct PeerRoutes<'i> {
 pub struct RoutingTable {
     groups: HashMap<String, HashMap<String, GroupVersionRoutes>>,
     peers: Vec<PeerState>,
+    /// Who serves any of a group version, or of a group, whose version is empty here.
+    documents: HashMap<GroupVersion, Routes>,
     /// All peers, for what every server answers; its key is empty, as upstream counts what is for no resource.
     everything: (GroupVersionResource, Routes),
     local_read: bool,
@@ -54,6 +56,8 @@ struct PeerState {
 struct GroupVersionRoutes {
     /// Set if an APIService serves the whole of it.
     exclusion: Option<Exclusion>,
+    /// Set if a server lists it and has not said yet what is in it.
+    unread: bool,
     resources: HashMap<String, ResourceRoutes>,
 }
 
@@ -78,6 +82,8 @@ pub(super) struct Routes {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'v> {
     pub(super) exclusion: Option<Exclusion>,
+    /// Whether a server may have more in the group version than the table knows.
+    pub(super) unread: bool,
     pub(super) resource: Option<&'v ResourceRoutes>,
     /// The servers of exactly the resource or subresource that is asked for.
     pub(super) routes: Option<&'v Routes>,
@@ -98,12 +104,26 @@ impl RoutingTable {
         for served in local.serves.into_iter().flat_map(ServedResources::iter) {
             table.routes(&served).local = Some(served.verbs);
         }
+        for group_version in local.serves.into_iter().flat_map(ServedResources::group_versions) {
+            table.add_document(group_version, |routes| routes.local = Some(Verbs::default()));
+        }
         for (index, peer) in peers.iter().enumerate() {
             table.peers.push(PeerState { peer: Arc::clone(&peer.peer), available: peer.available });
             table.everything.1.peers.push((index, Verbs::default()));
             for served in peer.serves.into_iter().flat_map(ServedResources::iter) {
                 table.routes(&served).peers.push((index, served.verbs));
+                if exclusions.of_resource(served.group_version, served.resource).is_none() {
+                    table.add_document(served.group_version, |routes| routes.add_peer(index));
+                }
             }
+        }
+        for group_version in local
+            .serves
+            .into_iter()
+            .chain(peers.iter().filter_map(|peer| peer.serves))
+            .flat_map(|served| served.unread())
+        {
+            table.group_version(group_version).unread = true;
         }
         table.mark(exclusions);
         table
@@ -112,6 +132,11 @@ impl RoutingTable {
     /// All peers, under an empty key.
     pub(super) fn everything(&self) -> (&GroupVersionResource, &Routes) {
         (&self.everything.0, &self.everything.1)
+    }
+
+    /// Who serves any of a group version, or of a group, whose version is empty here; `None` if nobody does.
+    pub(super) fn of_document(&self, group_version: &GroupVersion) -> Option<&Routes> {
+        self.documents.get(group_version)
     }
 
     /// Whether the local server's documents have been read.
@@ -143,7 +168,15 @@ impl RoutingTable {
             (None, Some(group_version)) => group_version.exclusion,
             (None, None) => self.unknown_group(&info.api_group),
         };
-        Entry { exclusion, resource, routes }
+        let unread = group_version.is_some_and(|group_version| group_version.unread);
+        Entry { exclusion, unread, resource, routes }
+    }
+
+    /// Whether somebody may serve more of a group version, or of a group if the version is empty, than the table knows.
+    pub(super) fn may_have_more(&self, group: &str, version: &str) -> bool {
+        let is_meant = |name: &String| version.is_empty() || name == version;
+        let mut versions = self.groups.get(group).into_iter().flatten();
+        self.incomplete() || versions.any(|(name, routes)| is_meant(name) && routes.unread)
     }
 
     /// Why a group version of which no resource is meant, or a group if the version is empty, is left to the local
@@ -165,6 +198,11 @@ impl RoutingTable {
 
     fn unknown_group(&self, group: &str) -> Option<Exclusion> {
         (self.only_built_in && !is_built_in(group)).then_some(Exclusion::NotBuiltIn)
+    }
+
+    fn add_document(&mut self, group_version: &GroupVersion, add: impl Fn(&mut Routes)) {
+        add(self.documents.entry(group_version.clone()).or_default());
+        add(self.documents.entry(GroupVersion::new(&group_version.group, "")).or_default());
     }
 
     fn routes(&mut self, served: &Served<'_>) -> &mut Routes {
@@ -210,6 +248,13 @@ impl RoutingTable {
 }
 
 impl Routes {
+    /// Adds a peer once, whatever verbs it knows.
+    fn add_peer(&mut self, index: usize) {
+        if self.peers.last().is_none_or(|(last, _)| *last != index) {
+            self.peers.push((index, Verbs::default()));
+        }
+    }
+
     /// Whether some peer, available or not, serves it and knows the verb.
     pub(super) fn has_peer(&self, verb: Option<Verb>) -> bool {
         self.peers.iter().any(|(_, verbs)| verbs.allow(verb))

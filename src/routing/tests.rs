@@ -91,11 +91,26 @@ impl Cluster {
         let table = self.table();
         assert_eq!(display(&decide(&info, hop, &table)), expected, "{hop:?} {request}");
     }
+
+    /// Checks what becomes of a request for a document in a form that is not given here.
+    fn check_unmerged(&self, hop: Hop, request: &str, expected: &str) {
+        let (method, target) = request.split_once(' ').unwrap();
+        let (method, uri): (Method, Uri) = (method.parse().unwrap(), target.parse().unwrap());
+        let info = RequestInfo::parse(&method, &uri).unwrap();
+        let table = self.table();
+        assert_eq!(display(&unmerged(&info, hop, &table)), expected, "{hop:?} {request}");
+    }
+}
+
+fn display_of(cluster: &Cluster, request: &str) -> String {
+    let (method, target) = request.split_once(' ').unwrap();
+    let (method, uri): (Method, Uri) = (method.parse().unwrap(), target.parse().unwrap());
+    display(&decide(&RequestInfo::parse(&method, &uri).unwrap(), Hop::First, &cluster.table()))
 }
 
 fn display(decision: &Decision<'_>) -> String {
     match decision {
-        Decision::Discovery(document) => format!("{document:?}"),
+        Decision::Discovery(_) => "here".to_owned(),
         Decision::Upstream { why, not_found, otherwise } => {
             let otherwise = otherwise.map(|candidates| format!(", else {}", names(&candidates))).unwrap_or_default();
             format!("local {why:?}, 404 {not_found:?}{otherwise}")
@@ -125,14 +140,47 @@ fn gvr(group: &str, version: &str, resource: &str) -> GroupVersionResource {
 }
 
 #[test]
-fn discovery_is_answered_here_for_get_without_slash_at_first_hop() {
+fn discovery_is_answered_here_at_the_first_hop() {
     let cluster = Cluster::new();
-    cluster.check("GET /api", "Api");
-    cluster.check("GET /apis?timeout=32s", "Apis");
-    for request in ["HEAD /api", "POST /apis", "GET /api/", "GET /apis/", "GET /healthz", "GET /api/v1", "get /api"] {
-        cluster.check(request, "local NonResource, 404 Pass");
+    for request in [
+        "GET /api",
+        "GET /api/",
+        "GET /apis?timeout=32s",
+        "HEAD /apis",
+        "GET /apis/",
+        "GET /apis/x",
+        "HEAD /apis/apps/",
+        "GET /api/v1",
+        "GET /apis/apps/v1",
+        "GET /apis/x/v1/",
+    ] {
+        cluster.check(request, "here");
+        cluster.check_hop(Hop::Last, request, "local NonResource, 404 Pass");
     }
-    cluster.check_hop(Hop::Last, "GET /apis", "local NonResource, 404 Pass");
+    for request in ["HEAD /api", "POST /apis", "GET /healthz", "HEAD /api/v1", "get /api", "GET //apis"] {
+        let decision = display_of(&cluster, request);
+        assert!(decision.starts_with("local NonResource, 404 Pass"), "{request}: {decision}");
+    }
+    // What an APIService serves has a document of its own.
+    cluster.check("GET /apis/metrics.k8s.io/v1beta1", "local NonResource, 404 Pass");
+}
+
+#[test]
+fn document_in_a_form_that_is_not_given_here_comes_from_whoever_serves_it() {
+    let mut cluster = Cluster::new();
+    cluster.check_unmerged(Hop::First, "GET /apis/certificates.k8s.io/v1", "one+two GroupVersion");
+    cluster.check("POST /apis/certificates.k8s.io/v1", "one+two GroupVersion");
+    cluster.check_unmerged(Hop::First, "GET /apis/certificates.k8s.io", "one+two GroupVersion");
+    cluster.check_unmerged(Hop::Last, "GET /apis/certificates.k8s.io/v1", "local NonResource, 404 Pass");
+    cluster.check_unmerged(Hop::First, "GET /api/v1", "local NonResource, 404 Pass, else one+two");
+    cluster.check_unmerged(Hop::First, "GET /apis", "local NonResource, 404 Pass");
+    // What only a peer still lists of CRDs is nobody's.
+    cluster.one.insert("gone.com", "v1", "gone", None, ALL);
+    cluster.exclusions.set_custom_resources([gvr("gone.com", "v1", "gone")].into(), Instant::now());
+    cluster.check_unmerged(Hop::First, "GET /apis/gone.com/v1", "local NonResource, 404 Pass");
+    cluster.check_unmerged(Hop::First, "GET /apis/metrics.k8s.io/v1beta1", "local NonResource, 404 Pass");
+    (cluster.one_available, cluster.two_available) = (false, false);
+    cluster.check_unmerged(Hop::First, "GET /apis/certificates.k8s.io/v1", "nobody GroupVersion");
 }
 
 #[test]
@@ -161,29 +209,36 @@ fn peer_serves_what_the_local_server_does_not() {
 }
 
 #[test]
+fn group_version_that_a_server_has_not_told_of_is_not_known_to_lack_anything() {
+    let mut cluster = Cluster::new();
+    cluster.one.insert_unread_group_version("batch", "v1");
+    cluster.one.insert_unread_group_version("metrics.k8s.io", "v1beta1");
+    cluster.check("GET /apis/batch/v1/jobs", "local ServedByNobody, 404 Unavailable");
+    cluster.check("GET /apis/batch/v1", "local NonResource, 404 Unavailable");
+    cluster.check("GET /apis/batch", "local NonResource, 404 Unavailable");
+    cluster.check("GET /apis/batch/v2/jobs", "local ServedByNobody, 404 Pass");
+    cluster.check("GET /apis/batch/v2", "local NonResource, 404 Pass");
+    cluster.check("GET /apis/metrics.k8s.io/v1beta1/nodes", "local LeftToIt(ApiService), 404 Pass");
+    cluster.local.insert_unread_group_version("policy", "v1");
+    cluster.check("GET /apis/policy/v1/things", "local ServedByNobody, 404 Unavailable");
+}
+
+#[test]
 fn local_server_has_the_last_word_on_what_nobody_serves() {
     let mut cluster = Cluster::new();
-    for request in [
-        "GET /apis/new.com/v1/things",
-        "GET /api/v1/pods/a/new",
-        "GET /apis/storage.k8s.io/v2/csinodes",
-        "GET /apis/x/v1",
-    ] {
-        let why = if request.ends_with("/x/v1") { "NonResource" } else { "ServedByNobody" };
-        cluster.check(request, &format!("local {why}, 404 Pass"));
+    for request in ["GET /apis/new.com/v1/things", "GET /api/v1/pods/a/new", "GET /apis/storage.k8s.io/v2/csinodes"] {
+        cluster.check(request, "local ServedByNobody, 404 Pass");
         cluster.two_heard = false;
-        cluster.check(request, &format!("local {why}, 404 Unavailable"));
+        cluster.check(request, "local ServedByNobody, 404 Unavailable");
         cluster.two_heard = true;
     }
+    cluster.check_unmerged(Hop::First, "GET /apis/x/v1", "local NonResource, 404 Pass");
     cluster.two_heard = false;
     for request in ["GET /apis", "GET /apis/x", "GET /apis/x/v1/", "GET /apis/metrics.k8s.io/v1beta1", "GET /healthz/x"]
     {
-        let expected = match request {
-            "GET /apis" => "Apis",
-            "GET /apis/x" | "GET /apis/x/v1/" => "local NonResource, 404 Unavailable",
-            _ => "local NonResource, 404 Pass",
-        };
-        cluster.check(request, expected);
+        let may_be_served = request.starts_with("GET /apis/x");
+        let not_found = if may_be_served { "Unavailable" } else { "Pass" };
+        cluster.check_unmerged(Hop::First, request, &format!("local NonResource, 404 {not_found}"));
     }
     cluster.check("GET /apis/new.com/v1/things/a/proxy", "local ServedByNobody, 404 Pass");
 }
@@ -258,7 +313,7 @@ fn local_server_not_read_yet_may_serve_anything() {
     cluster.local_read = false;
     cluster.check("GET /api/v1/pods", "local NotRead, 404 Unavailable, else one+two");
     cluster.check("GET /apis/nobody.com/v1/things", "local NotRead, 404 Unavailable");
-    cluster.check("GET /apis/x", "local NonResource, 404 Unavailable");
+    cluster.check_unmerged(Hop::First, "GET /apis/x", "local NonResource, 404 Unavailable");
 }
 
 #[test]

@@ -63,6 +63,7 @@ impl Error {
             Self::Head(head::Refusal::NotAPath) => Status::bad_request("the request target is not a path"),
             Self::Authenticate(_) => Status::unauthorized(),
             Self::Unavailable(message) => Status::service_unavailable(message, RETRY_AFTER_SECONDS),
+            Self::Interrupted(forward::Error::Body(_), _) => Status::unreadable_body(),
             Self::Interrupted(_, Repeatable::Yes) => Status::service_unavailable(
                 "the connection to the server was lost before it answered",
                 RETRY_AFTER_SECONDS,

@@ -25,6 +25,9 @@ const PROXY_ERRORS: &str = "apiserver_peer_proxy_errors_total";
 /// Code under which a request counts that no peer could be reached for, as upstream counts it.
 const UNREACHABLE: u16 = 503;
 
+/// Code under which a request counts whose body could not be read.
+const UNREADABLE: u16 = 500;
+
 type Series = HashMap<(GroupVersionResource, u16), Counter>;
 
 /// Counts and reports what goes to peers; one per worker. Label values are those of the routing table, never a client's.
@@ -116,6 +119,10 @@ impl Call<'_> {
                 Err(Failure::Unsent(unsent, cause)) => {
                     reroutes.unreachable(peer, key, &cause);
                     prepared = *unsent;
+                }
+                Err(Failure::Interrupted(cause @ forward::Error::Body(_))) => {
+                    reroutes.count(key, UNREADABLE);
+                    return Err(Error::Interrupted(cause, repeatable));
                 }
                 Err(Failure::Interrupted(cause)) => {
                     tracing::warn!(target: MIXED_VERSION_PROXY, group = key.group_version.group,

@@ -19,6 +19,11 @@ pub const TLS_MIN_VERSION: &str = "VersionTLS12";
 pub const HTTP2_MAX_STREAMS_PER_CONNECTION: u32 = 100;
 /// Loopback, because it is plain HTTP; 6440 is free on a kubeadm node.
 pub const ADMIN_BIND_ADDRESS: &str = "127.0.0.1:6440";
+/// Where the system keeps what may be lost without harm, outlives a reboot and is no part of a backup; named as the
+/// user and the rights of peerfront in a cluster are.
+///
+/// Source: <https://refspecs.linuxfoundation.org/FHS_3.0/fhs/ch05s05.html>
+pub const CACHE_DIR: &str = "/var/cache/kube-peerfront";
 /// People read it first; collectors are told to ask for JSON.
 pub const LOG_FORMAT: &str = "text";
 /// Reroutes and changes of discovery are logged at this level. A refused watch is said in readiness and asked for again
@@ -49,6 +54,7 @@ pub(super) fn file() -> File {
         requestheader_group_headers: vec![GROUP_HEADER.to_owned()],
         requestheader_extra_headers_prefix: vec![EXTRA_HEADERS_PREFIX.to_owned()],
         admin_bind_address: Some(ADMIN_BIND_ADDRESS.to_owned()),
+        cache_dir: Some(CACHE_DIR.to_owned()),
         feature_gates: FEATURE_GATES.iter().map(|(name, on)| ((*name).to_owned(), *on)).collect::<BTreeMap<_, _>>(),
         log_format: Some(LOG_FORMAT.to_owned()),
         log_filter: Some(LOG_FILTER.to_owned()),

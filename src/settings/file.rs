@@ -73,6 +73,8 @@ pub(super) struct File {
     pub(super) hostname_override: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) admin_bind_address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cache_dir: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) feature_gates: BTreeMap<String, bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,6 +109,8 @@ impl From<&Settings> for File {
             upstream_server_name: Some(settings.upstream.server_name.clone()),
             hostname_override: Some(settings.hostname.clone()),
             admin_bind_address: Some(settings.admin_bind_address.to_string()),
+            // Nowhere is an empty text: without any the default would count.
+            cache_dir: Some(settings.cache_dir.as_ref().map(|path| path.display().to_string()).unwrap_or_default()),
             feature_gates: settings.feature_gates.iter().map(|(name, on)| (name.clone(), *on)).collect(),
             log_format: Some(settings.logging.format.to_string()),
             log_filter: Some(settings.logging.filter.clone()),

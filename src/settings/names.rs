@@ -128,6 +128,12 @@ pub const SETTINGS: &[Setting] = &[
     ),
     text("hostname-override", "NAME", "Host name of the co-located kube-apiserver [default: this host's]"),
     text("admin-bind-address", "IP:PORT", "Plain HTTP for /livez, /readyz and /metrics [default: 127.0.0.1:6440]"),
+    text(
+        "cache-dir",
+        "DIRECTORY",
+        "Where what servers served last is kept for the next start; empty for nowhere [default: \
+         /var/cache/kube-peerfront]",
+    ),
     gates(
         "feature-gates",
         "NAME=BOOL",

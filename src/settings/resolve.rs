@@ -39,6 +39,7 @@ impl Resolver<'_> {
         warnings.extend(self.advertised_port_differs(&serving));
         Ok(Settings {
             proxy_client: self.proxy_client()?,
+            cache_dir: path(&self.file().cache_dir),
             feature_gates: self.file().feature_gates.clone(),
             logging: self.logging()?,
             serving,

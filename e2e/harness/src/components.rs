@@ -48,6 +48,11 @@ impl Context<'_> {
         Process::new(Spec { name, program, arguments: flags.0, hostname, log, ready }, self.records.clone())
     }
 
+    /// The cache directory of a node's front.
+    fn cache(&self, node: &str) -> PathBuf {
+        self.directory.join("cache").join(node)
+    }
+
     /// A program is ready when this path answers 200 to the administrator.
     fn answers(&self, address: SocketAddrV4, path: &str) -> Result<Ready> {
         let client = Client::new(address, self.pki.ca().certificate(), &Identity::certificate(self.pki.admin()))?;

@@ -1,12 +1,17 @@
-// merge-oracle answers what upstream's own peer-aggregated discovery makes of given documents.
+// merge-oracle answers what upstream's own code makes of given discovery documents.
 //
-// Usage: merge-oracle DIR. Every folder of DIR is one cluster: NAME.json is what server NAME lists (an
-// APIGroupDiscoveryList, v2 JSON) and the file `local` holds the name of the server that is asked. Into each folder are
-// written: merged.body and pretty.body, the bodies of upstream's answers, compact and indented; and merged.head and
-// gzip.head, the headers of the first without and with `Accept-Encoding: gzip`.
+// Usage:
 //
-// The local server's list passes through upstream's resource manager, which orders groups and versions by priority and
-// knows no group without versions: priorities are set so that the order given is kept.
+//	merge-oracle merge DIR: every folder of DIR is one cluster. NAME.json is what server NAME lists (an
+//	APIGroupDiscoveryList, v2 JSON) and the file `local` holds the name of the server that is asked for /apis.
+//
+//	merge-oracle encode DIR: every folder of DIR holds one document of old as document.json.
+//
+//	merge-oracle yaml FILE: FILE holds a JSON array; its items are written as YAML into FILE.yaml, with a NUL behind
+//	each.
+//
+// Into each folder are written FORM.body and FORM.head, the body and the headers of upstream's answer, for the forms
+// json, pretty, yaml, protobuf and gzip (JSON, asked for with `Accept-Encoding: gzip`; only the head).
 package main
 
 import (
@@ -17,83 +22,73 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 
-	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	"sigs.k8s.io/yaml"
 )
 
-const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
-type peers map[string][]apidiscoveryv2.APIGroupDiscovery
-
-func (p peers) GetPeerResources() map[string][]apidiscoveryv2.APIGroupDiscovery { return p }
-
 func main() {
-	if len(os.Args) != 2 {
-		fail(fmt.Errorf("usage: merge-oracle DIR"))
+	if len(os.Args) != 3 {
+		fail(fmt.Errorf("usage: merge-oracle merge|encode|yaml PATH"))
 	}
-	folders, err := os.ReadDir(os.Args[1])
+	switch path := os.Args[2]; os.Args[1] {
+	case "merge":
+		each(path, func(folder string) {
+			answer(folder, merged(folder), "/apis", ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+		})
+	case "encode":
+		each(path, func(folder string) { answer(folder, legacy(folder), "/", "") })
+	case "yaml":
+		writeYAML(path)
+	default:
+		fail(fmt.Errorf("unknown command %q", os.Args[1]))
+	}
+}
+
+func each(path string, work func(folder string)) {
+	folders, err := os.ReadDir(path)
 	fail(err)
 	for _, folder := range folders {
-		answer(filepath.Join(os.Args[1], folder.Name()))
+		work(filepath.Join(path, folder.Name()))
 	}
 }
 
-func answer(folder string) {
-	local, err := os.ReadFile(filepath.Join(folder, "local"))
-	fail(err)
-	lists := read(folder)
-	manager := aggregated.NewResourceManager("/apis")
-	fill(manager, lists[string(local)])
-	delete(lists, string(local))
-	handler := aggregated.NewPeerAggregatedDiscoveryHandler(string(local), manager, lists, "/apis")
-
-	plain := ask(handler, "/apis", "")
-	write(folder, "merged.body", plain.Body.Bytes())
-	write(folder, "merged.head", head(plain))
-	write(folder, "gzip.head", head(ask(handler, "/apis", "gzip")))
-	write(folder, "pretty.body", ask(handler, "/apis?pretty=1", "").Body.Bytes())
-}
-
-func head(answer *httptest.ResponseRecorder) []byte {
-	var lines bytes.Buffer
-	fail(answer.Header().Write(&lines))
-	return lines.Bytes()
-}
-
-func read(folder string) peers {
-	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
-	fail(err)
-	lists := peers{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		fail(err)
-		var list apidiscoveryv2.APIGroupDiscoveryList
-		fail(json.Unmarshal(text, &list))
-		lists[strings.TrimSuffix(filepath.Base(file), ".json")] = list.Items
+// answer asks for every form; parameters are those of the media type.
+func answer(folder string, handler http.Handler, path, parameters string) {
+	forms := []struct{ name, path, mediaType, encodings string }{
+		{"json", path, "application/json", ""},
+		{"pretty", path + "?pretty=1", "application/json", ""},
+		{"yaml", path, "application/yaml", ""},
+		{"protobuf", path, "application/vnd.kubernetes.protobuf", ""},
+		{"gzip", path, "application/json", "gzip"},
 	}
-	return lists
-}
-
-func fill(manager aggregated.ResourceManager, groups []apidiscoveryv2.APIGroupDiscovery) {
-	manager.SetGroups(groups)
-	for i, group := range groups {
-		for j, version := range group.Versions {
-			gv := metav1.GroupVersion{Group: group.Name, Version: version.Version}
-			manager.SetGroupVersionPriority(gv, len(groups)-i, len(group.Versions)-j)
+	for _, form := range forms {
+		request := httptest.NewRequest(http.MethodGet, form.path, nil)
+		request.Header.Set("Accept", form.mediaType+parameters)
+		request.Header.Set("Accept-Encoding", form.encodings)
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+		var head bytes.Buffer
+		fail(recorder.Header().Write(&head))
+		write(folder, form.name+".head", head.Bytes())
+		if form.name != "gzip" {
+			write(folder, form.name+".body", recorder.Body.Bytes())
 		}
 	}
 }
 
-func ask(handler http.Handler, path, encodings string) *httptest.ResponseRecorder {
-	request := httptest.NewRequest(http.MethodGet, path, nil)
-	request.Header.Set("Accept", accept)
-	request.Header.Set("Accept-Encoding", encodings)
-	recorder := httptest.NewRecorder()
-	handler.ServeHTTP(recorder, request)
-	return recorder
+func writeYAML(path string) {
+	text, err := os.ReadFile(path)
+	fail(err)
+	var items []json.RawMessage
+	fail(json.Unmarshal(text, &items))
+	var all bytes.Buffer
+	for _, item := range items {
+		document, err := yaml.JSONToYAML(item)
+		fail(err)
+		all.Write(document)
+		all.WriteByte(0)
+	}
+	fail(os.WriteFile(path+".yaml", all.Bytes(), 0o600))
 }
 
 func write(folder, name string, content []byte) {

@@ -2,52 +2,52 @@
 
 use http::Uri;
 
-use super::negotiation::{Form, negotiate};
 use super::*;
 
 /// Accept header, request target, user agent, and the form that upstream chooses.
-const FORMS: &[(&str, &str, &str, Form)] = &[
-    ("", "/a", "", Form::Json),
-    ("", "/a?pretty", "", Form::Json),
-    ("", "/a?pretty=1", "", Form::PrettyJson),
-    ("", "/a?pretty=false", "curl/8", Form::Json),
-    ("", "/a?pretty=", "curl/8", Form::PrettyJson),
-    ("", "/a", "curl/8", Form::PrettyJson),
-    ("", "/a", "Curl", Form::Json),
-    ("", "/a", "Mozilla/5.0 (X", Form::PrettyJson),
-    ("", "/a", "Mozilla/4.0", Form::Json),
-    ("", "/a", "Wget/1", Form::PrettyJson),
-    ("", "/a?pretty=yes", "Wget", Form::Json),
-    ("", "/a?xpretty=1", "x", Form::Json),
-    ("", "/a?pretty=T", "x", Form::PrettyJson),
-    ("application/json", "/a", "", Form::Json),
-    ("application/json;pretty=1", "/a", "", Form::PrettyJson),
-    ("application/yaml", "/a", "", Form::Yaml),
-    ("application/yaml", "/a?pretty=false", "curl/8", Form::Yaml),
-    ("application/yaml", "/a?pretty=", "curl/8", Form::Yaml),
-    ("application/yaml", "/a", "curl/8", Form::Yaml),
-    ("application/vnd.kubernetes.protobuf", "/a", "", Form::Protobuf),
-    ("text/html", "/a", "", Form::PrettyJson),
-    ("text/html", "/a?pretty=false", "curl/8", Form::PrettyJson),
-    ("text/html", "/a?pretty=", "curl/8", Form::PrettyJson),
-    ("text/html", "/a", "curl/8", Form::PrettyJson),
-    ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "/a", "", Form::Json),
-    ("application/yaml;stream=watch,application/vnd.kubernetes.protobuf;stream=watch", "/a", "", Form::Protobuf),
-    ("*/*", "/a", "", Form::Json),
-    ("application/*;q=0.1,application/yaml;q=0.2", "/a", "", Form::Yaml),
-    ("*/json", "/a", "", Form::PrettyJson),
-    ("application/json;sv=x", "/a", "", Form::PrettyJson),
-    ("application/json;as=Table", "/a", "", Form::PrettyJson),
-    ("application/yaml;pretty=1", "/a", "", Form::Yaml),
-    ("application/json;pretty=true", "/a", "", Form::Json),
-    ("application/vnd.kubernetes.protobuf;stream=x,application/json;stream= ;profile=nopeer", "/a", "", Form::Json),
+const FORMS: &[(&str, &str, &str, Encoding)] = &[
+    ("", "/a", "", Encoding::Json),
+    ("", "/a?pretty", "", Encoding::Json),
+    ("", "/a?pretty=1", "", Encoding::PrettyJson),
+    ("", "/a?pretty=false", "curl/8", Encoding::Json),
+    ("", "/a?pretty=", "curl/8", Encoding::PrettyJson),
+    ("", "/a", "curl/8", Encoding::PrettyJson),
+    ("", "/a", "Curl", Encoding::Json),
+    ("", "/a", "Mozilla/5.0 (X", Encoding::PrettyJson),
+    ("", "/a", "Mozilla/4.0", Encoding::Json),
+    ("", "/a", "Wget/1", Encoding::PrettyJson),
+    ("", "/a?pretty=yes", "Wget", Encoding::Json),
+    ("", "/a?xpretty=1", "x", Encoding::Json),
+    ("", "/a?pretty=T", "x", Encoding::PrettyJson),
+    ("application/json", "/a", "", Encoding::Json),
+    ("application/json;pretty=1", "/a", "", Encoding::PrettyJson),
+    ("application/yaml", "/a", "", Encoding::Yaml),
+    ("application/yaml", "/a?pretty=false", "curl/8", Encoding::Yaml),
+    ("application/yaml", "/a?pretty=", "curl/8", Encoding::Yaml),
+    ("application/yaml", "/a", "curl/8", Encoding::Yaml),
+    ("application/vnd.kubernetes.protobuf", "/a", "", Encoding::Protobuf),
+    ("text/html", "/a", "", Encoding::PrettyJson),
+    ("text/html", "/a?pretty=false", "curl/8", Encoding::PrettyJson),
+    ("text/html", "/a?pretty=", "curl/8", Encoding::PrettyJson),
+    ("text/html", "/a", "curl/8", Encoding::PrettyJson),
+    ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "/a", "", Encoding::Json),
+    ("application/yaml;stream=watch,application/vnd.kubernetes.protobuf;stream=watch", "/a", "", Encoding::Protobuf),
+    ("*/*", "/a", "", Encoding::Json),
+    ("application/*;q=0.1,application/yaml;q=0.2", "/a", "", Encoding::Yaml),
+    ("*/json", "/a", "", Encoding::PrettyJson),
+    ("application/json;sv=x", "/a", "", Encoding::PrettyJson),
+    ("application/json;as=Table", "/a", "", Encoding::PrettyJson),
+    ("application/yaml;pretty=1", "/a", "", Encoding::Yaml),
+    ("application/json;pretty=true", "/a", "", Encoding::Json),
+    ("application/vnd.kubernetes.protobuf;stream=x,application/json;stream= ;profile=nopeer", "/a", "", Encoding::Json),
 ];
 
 #[test]
 fn form_is_the_one_upstream_chooses() {
     for (accept, target, agent, expected) in FORMS {
         let (headers, pretty) = asked(accept, target, agent);
-        assert_eq!(negotiate(&headers, pretty), *expected, "{accept:?} {target} {agent:?}");
+        let found = encoding::negotiate(&headers, pretty).unwrap_or(Encoding::PrettyJson);
+        assert_eq!(found, *expected, "{accept:?} {target} {agent:?}");
     }
 }
 

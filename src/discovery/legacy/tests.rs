@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::super::parse::parse_resources;
+use super::super::parse::parse_legacy_resources;
 use super::*;
 
 fn root(groups: &[(&str, &[&str])]) -> RootDocument {
@@ -11,7 +11,7 @@ fn root(groups: &[(&str, &[&str])]) -> RootDocument {
 fn resources(group_version: &GroupVersion, resources: &serde_json::Value) -> Vec<ApiResourceDiscovery> {
     let document =
         json!({ "kind": "APIResourceList", "groupVersion": group_version.to_string(), "resources": resources });
-    parse_resources(document.to_string().as_bytes(), None, group_version).unwrap()
+    parse_legacy_resources(document.to_string().as_bytes(), None, group_version).unwrap().into()
 }
 
 fn as_json(value: &impl serde::Serialize) -> serde_json::Value {

@@ -3,10 +3,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::arbitrary::{list, server, servers};
-use super::super::render::Rendered;
+use super::super::arbitrary::{list, server, servers, written};
 use super::super::stale::{Lists, settle};
 use super::*;
+use crate::apimachinery::encoding::Encoding;
 
 /// Merges lists given as JSON, the first being that of the local server, in the order of the servers' IDs.
 fn check(items: &[serde_json::Value], expected: &serde_json::Value) {
@@ -152,8 +152,8 @@ proptest! {
         arrivals.rotate_left(turn);
         arrivals.reverse();
         let arrived: Lists = arrivals.into_iter().collect();
-        let here = Rendered::new(&merge(&settled, &server(0)));
-        let there = Rendered::new(&merge(&arrived, &server(local % lists.len())));
+        let here = written(&merge(&settled, &server(0)), Encoding::Json);
+        let there = written(&merge(&arrived, &server(local % lists.len())), Encoding::Json);
         prop_assert_eq!(here, there);
     }
 

@@ -19,9 +19,10 @@ pub(in crate::peers) struct Limits {
     /// for the documents of an extension server.
     /// Source: <https://github.com/kubernetes/kube-aggregator/blob/v0.36.3/pkg/apiserver/handler_discovery.go>
     pub(in crate::peers) document: Duration,
-    /// For all documents of a legacy walk; default 20 s: a hundred small documents from a busy server.
+    /// For all legacy documents of a server; default 20 s: a hundred small documents from a busy one.
     pub(in crate::peers) walk: Duration,
-    /// Size of one document; default 32 MiB, some hundred times that of a cluster with a thousand CRDs.
+    /// Size of one document, and of all the small ones of a walk together; default 32 MiB, some hundred times what a
+    /// cluster with a thousand CRDs has.
     pub(in crate::peers) bytes: usize,
 }
 

@@ -21,21 +21,22 @@ use crate::testing::pki::ControlPlane;
 use crate::tls::{ALPN_HTTP_1_1, Connector};
 
 const FREE_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-const V2BETA1: &str = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-const JSON: &str = "application/json";
+pub(in crate::peers) const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+pub(in crate::peers) const V2BETA1: &str = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+pub(in crate::peers) const JSON: &str = "application/json";
 
 /// Bounds for tests that run into them.
-const SHORT: Limits = Limits { document: Duration::from_millis(400), walk: Duration::from_millis(800), bytes: 1 << 20 };
+pub(in crate::peers) const SHORT: Limits =
+    Limits { document: Duration::from_millis(400), walk: Duration::from_millis(800), bytes: 1 << 20 };
 
-struct Fixture {
+pub(in crate::peers) struct Fixture {
     plane: ControlPlane,
     front_proxy: crate::testing::pki::Identity,
     _directory: tempfile::TempDir,
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(in crate::peers) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let plane = ControlPlane::new(directory.path());
         let front_proxy = plane.front_proxy();
@@ -45,7 +46,10 @@ impl Fixture {
 
     /// A server that is ready and answers each further request by path, after what every request must carry has been
     /// asserted.
-    async fn server<F>(&self, answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static) -> ApiServer
+    pub(in crate::peers) async fn server<F>(
+        &self,
+        answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
+    ) -> ApiServer
     where
         F: Future<Output = Reply> + Send + 'static,
     {
@@ -77,16 +81,20 @@ impl Fixture {
         ApiServer::start(&self.plane, FREE_PORT, scenario).await
     }
 
-    fn reader(&self, server: &ApiServer, limits: Limits) -> ServerReader {
+    pub(in crate::peers) fn reader(&self, server: &ApiServer, limits: Limits) -> ServerReader {
         self.reader_of(server.address(), limits)
     }
 
     fn reader_of(&self, address: SocketAddr, limits: Limits) -> ServerReader {
+        ServerReader::new(self.client(address), limits)
+    }
+
+    pub(in crate::peers) fn client(&self, address: SocketAddr) -> ServerClient {
         let files = self.front_proxy.write(self._directory.path(), "front-proxy-client");
         let roots = self.plane.path("serving-ca.crt");
         let connector = Connector::load(&roots, Some(&files), "kubernetes.default.svc", &[ALPN_HTTP_1_1]).unwrap();
         let identity = identity(&IdentityHeaderNames::default());
-        ServerReader::new(ServerClient::new(Arc::new(connector), address, identity), limits)
+        ServerClient::new(Arc::new(connector), address, identity)
     }
 }
 
@@ -105,7 +113,7 @@ fn assert_asked_as_peerfront(request: &Request<Incoming>, certificate: &[u8]) {
     assert_eq!(presented.0.first().map(AsRef::as_ref), Some(certificate), "not the front-proxy certificate");
 }
 
-fn header<'r>(request: &'r Request<Incoming>, name: &str) -> Option<&'r str> {
+pub(in crate::peers) fn header<'r>(request: &'r Request<Incoming>, name: &str) -> Option<&'r str> {
     request.headers().get(name).map(|value| value.to_str().unwrap())
 }
 
@@ -124,11 +132,11 @@ fn v2(path: &str) -> Reply {
 
 const V2_VERSION: &str = "apidiscovery.k8s.io/v2";
 
-fn json_reply(value: &Value) -> Reply {
+pub(in crate::peers) fn json_reply(value: &Value) -> Reply {
     reply(StatusCode::OK, JSON, value.to_string())
 }
 
-fn not_found() -> Reply {
+pub(in crate::peers) fn not_found() -> Reply {
     reply(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n")
 }
 
@@ -142,6 +150,10 @@ fn summary(document: Option<&Document>) -> Vec<String> {
             format!("{mark}{group}/{}={}", listed.version, resources.join(","))
         })
         .collect()
+}
+
+fn is_unchanged(one: &Reading, other: &Reading) -> bool {
+    is_same(one.api.as_ref(), other.api.as_ref()) && is_same(one.apis.as_ref(), other.apis.as_ref())
 }
 
 #[tokio::test]
@@ -174,7 +186,7 @@ async fn every_form_is_offered_and_an_unchanged_document_is_not_sent_again() {
     for _ in 0..3 {
         let again = reader.read().await;
         assert_eq!(again.failure, None);
-        assert!(again.has_same_documents(&first), "an unchanged document must stay the same Arc");
+        assert!(is_unchanged(&again, &first), "an unchanged document must stay the same Arc");
         assert_eq!(again.apis.unwrap().etag.unwrap(), "\"/apis\"");
     }
     assert_eq!(sent.load(Ordering::SeqCst), 8);
@@ -198,7 +210,7 @@ async fn server_that_starts_is_not_believed_before_it_is_ready() {
     assert_eq!((started.failure.clone(), summary(started.apis.as_ref())), (None, vec!["apps/v1=things".to_owned()]));
     ready.store(0, Ordering::SeqCst);
     let again = reader.read().await;
-    assert!(again.failure.is_none() && again.has_same_documents(&started), "readiness is asked for after a pause only");
+    assert!(again.failure.is_none() && is_unchanged(&again, &started), "readiness is asked for after a pause only");
     server.stop().await;
 }
 
@@ -208,7 +220,7 @@ async fn equal_document_without_entity_tag_counts_as_unchanged() {
     let server = fixture.server(|request| async move { v2(request.uri().path()) }).await;
     let mut reader = fixture.reader(&server, Limits::default());
     let first = reader.read().await;
-    assert!(reader.read().await.has_same_documents(&first));
+    assert!(is_unchanged(&reader.read().await, &first));
     server.stop().await;
 }
 
@@ -271,7 +283,7 @@ async fn legacy_server_is_walked_once_while_its_root_stays_the_same() {
     assert_eq!(summary(first.apis.as_ref()), ["apps/v1=things", "!broken.example.com/v1="]);
     let subresources = &first.apis.as_ref().unwrap().list.items[0].versions[0].resources[0].subresources;
     assert_eq!(subresources[0].subresource, "status");
-    assert!(reader.read().await.has_same_documents(&first));
+    assert!(is_unchanged(&reader.read().await, &first));
     assert_eq!(walked.load(Ordering::SeqCst), 4, "each group version is asked for once");
     server.stop().await;
 }
@@ -294,7 +306,7 @@ async fn check_bad(what: &str, expected: Failure, bad: impl Fn() -> Reply + Clon
     let began = Instant::now();
     let reading = reader.read().await;
     assert!(began.elapsed() < 4 * SHORT.document, "{what} held the reader up for {:?}", began.elapsed());
-    assert!(reading.has_same_documents(&good), "{what}: what was read must be kept");
+    assert!(is_unchanged(&reading, &good), "{what}: what was read must be kept");
     assert_eq!(reading.failure.as_ref().map(|(failure, _)| *failure), Some(expected), "{what}: {reading:?}");
     server.stop().await;
 }
@@ -314,6 +326,16 @@ async fn whatever_a_server_answers_what_was_read_is_kept() {
         reply
     };
     check_bad("a redirect", Failure::Failing, redirect).await;
+    let good = list("apps", "v1", V2_VERSION);
+    let half = good[..good.len() / 2].to_owned();
+    check_bad("half a document", Failure::Failing, move || reply(StatusCode::OK, V2, half.clone())).await;
+    let text = good.clone();
+    check_bad("another content type", Failure::Failing, move || reply(StatusCode::OK, "text/plain", text.clone()))
+        .await;
+    let twice = good.replace("\"items\":", "\"items\":[],\"items\":");
+    check_bad("a key that stands twice", Failure::Failing, move || reply(StatusCode::OK, V2, twice.clone())).await;
+    let nested = good.replace("\"metadata\":", &format!("\"future\":{},\"metadata\":", "[".repeat(100_000)));
+    check_bad("deep nesting", Failure::Failing, move || reply(StatusCode::OK, V2, nested.clone())).await;
 }
 
 #[tokio::test]
@@ -332,6 +354,60 @@ async fn document_of_100_mib_is_given_up_at_the_limit() {
     let reading = fixture.reader(&server, limits).read().await;
     let (failure, error) = reading.failure.unwrap();
     assert_eq!((failure, error.as_str()), (Failure::Failing, "/api has more than 33554432 bytes"));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn document_with_too_many_groups_is_refused_in_either_form() {
+    let fixture = Fixture::new();
+    let groups = |count: usize, of: &str| vec![of; count].join(",");
+    let aggregated = |count| {
+        let items = groups(count, r#"{"metadata":{"name":"g"},"versions":[{"version":"v1"}]}"#);
+        format!(r#"{{"kind":"APIGroupDiscoveryList","apiVersion":"{V2_VERSION}","items":[{items}]}}"#)
+    };
+    let legacy = |count| {
+        let items = groups(count, r#"{"name":"g","versions":[{"groupVersion":"g/v1","version":"v1"}]}"#);
+        format!(r#"{{"kind":"APIGroupList","groups":[{items}]}}"#)
+    };
+    let limits = Limits { document: Duration::from_secs(60), ..Limits::default() };
+    let too_many = ["it lists more than 10000 group versions", "the document holds more than 1000000 values"];
+    for (content_type, body, expected) in [
+        (V2, aggregated(10_001), too_many[0]),
+        (JSON, legacy(10_001), too_many[0]),
+        (V2, aggregated(1_000_000), too_many[1]),
+        (JSON, legacy(1_000_000), too_many[1]),
+    ] {
+        // The larger ones are just within what is read of a document.
+        let mut body = body;
+        body.truncate(limits.bytes);
+        let body = Bytes::from(body);
+        let server = fixture
+            .server(move |request| {
+                let is_apis = request.uri().path() == "/apis";
+                let body = if is_apis { body.clone() } else { list("", "v1", V2_VERSION).into() };
+                async move { reply(StatusCode::OK, if is_apis { content_type } else { V2 }, body) }
+            })
+            .await;
+        let reading = fixture.reader(&server, limits).read().await;
+        let (failure, error) = reading.failure.unwrap();
+        assert_eq!((failure, error), (Failure::Refused, format!("/apis cannot be read: {expected}")));
+        assert!(reading.apis.is_none() && reading.api.is_some());
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn server_that_takes_offence_at_the_choice_is_asked_for_plain_json() {
+    let fixture = Fixture::new();
+    let server = fixture
+        .server(|request| async move {
+            let is_plain = header(&request, "accept") == Some(JSON);
+            if is_plain { legacy(request.uri().path()) } else { reply(StatusCode::NOT_ACCEPTABLE, JSON, "{}") }
+        })
+        .await;
+    let reading = fixture.reader(&server, Limits::default()).read().await;
+    assert_eq!(reading.failure, None);
+    assert_eq!(summary(reading.apis.as_ref()), ["apps/v1=things", "!broken.example.com/v1="]);
     server.stop().await;
 }
 

@@ -1,6 +1,7 @@
 //! The whole room against servers on loopback, over TLS.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,14 +14,14 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
-use crate::discovery::ApiGroupDiscoveryList;
 use crate::metrics::Registry;
 use crate::peers::Intervals;
+use crate::routing::RoutingTable;
 use crate::settings::IdentityHeaderNames;
 use crate::testing::api_server::{ApiServer, Reply, endless, reply};
 use crate::testing::pki::ControlPlane;
 use crate::tls::{ALPN_HTTP_1_1, Connector};
-use crate::view::{ClusterView, ConditionState};
+use crate::view::{ClusterView, ConditionState, Discovery, LocalState};
 
 const FREE_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -66,7 +67,10 @@ fn answer(request: &Request<Incoming>, state: &State) -> Reply {
     let json = |value: Value| reply(StatusCode::OK, "application/json", value.to_string());
     let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
     let objects = |items: Vec<Value>| json(json!({"metadata": {"resourceVersion": "1"}, "items": items}));
+    let accept = request.headers().get("accept").map_or("", |value| value.to_str().unwrap());
+    let reads_lists = accept.contains("v=v2;");
     match request.uri().path() {
+        "/api" if !reads_lists => json(json!({"kind": "APIVersions", "versions": ["v1"]})),
         "/api" => reply(StatusCode::OK, V2, list(&["/v1=pods"])),
         "/apis" => reply(StatusCode::OK, V2, list(&state.apis)),
         "/readyz" => reply(StatusCode::OK, "text/plain", "ok"),
@@ -85,7 +89,11 @@ fn answer(request: &Request<Incoming>, state: &State) -> Reply {
             json!({"metadata": {"name": "v1.metrics.example.com"},
                    "spec": {"group": "metrics.example.com", "version": "v1", "service": {"name": "metrics"}}}),
         ]),
-        path => panic!("nobody should ask for {path}"),
+        path => {
+            let names: Vec<&str> = path.split('/').skip(1).collect();
+            assert!(matches!(names[..], ["api", _] | ["apis", _, _]), "nobody should ask for {path}");
+            reply(StatusCode::NOT_FOUND, "text/plain", "404 page not found")
+        }
     }
 }
 
@@ -102,6 +110,17 @@ async fn serve(plane: &ControlPlane, address: SocketAddr, state: &watch::Sender<
     ApiServer::start(plane, address, scenario).await
 }
 
+/// A view before the first.
+fn nothing() -> ClusterView {
+    ClusterView {
+        routes: RoutingTable::default(),
+        discovery: Discovery::Awaited,
+        local: LocalState::default(),
+        peers: Vec::new(),
+        readiness: Vec::new(),
+    }
+}
+
 /// node-a's control loops, with node-a's server and a peer's.
 struct Front {
     plane: ControlPlane,
@@ -111,6 +130,8 @@ struct Front {
     peer_server: Option<ApiServer>,
     peer_state: watch::Sender<State>,
     leases: watch::Sender<Found>,
+    connector: Arc<Connector>,
+    cache_dir: PathBuf,
     failed_connects: mpsc::Sender<ServerId>,
     registry: Arc<Registry>,
     view: ViewReader,
@@ -133,26 +154,11 @@ impl Front {
         let connector = Connector::load(&roots, Some(&files), "kubernetes.default.svc", &[ALPN_HTTP_1_1]).unwrap();
         let connector = Arc::new(connector);
         let found = Found { peers: vec![Arc::clone(&peer)], is_complete: true, ..Found::default() };
-        let (leases, found) = watch::channel(found);
-        let (failed_connects, failed) = mpsc::channel(8);
+        let (leases, failed_connects) = (watch::Sender::new(found), mpsc::channel(1).0);
         let registry = Arc::new(Registry::new());
-        let (mut controller, view) = Controller::new(Setup {
-            hostname: "node-a".to_owned(),
-            upstream_address: local.address(),
-            upstream: Arc::clone(&connector),
-            peering: Peering::On(connector),
-            static_peers: Vec::new(),
-            identity_headers: IdentityHeaderNames::default(),
-            failed_connects: failed,
-            intervals: Intervals { local: TICK, peer: TICK, refused: TICK },
-            registry: Arc::clone(&registry),
-        });
-        controller.leases = found;
-        controller.cluster.await_leases(Instant::now());
-        controller.leases.mark_changed();
-        let (trigger, drain) = drain::channel();
-        let task = tokio::spawn(controller.run(drain));
-        Self {
+        let cache_dir = directory.path().join("cache");
+        let (view, trigger, task) = (view::channel(nothing()).1, drain::channel().0, tokio::spawn(async {}));
+        let mut front = Self {
             plane,
             local,
             local_state,
@@ -160,19 +166,54 @@ impl Front {
             peer_server: Some(peer_server),
             peer_state,
             leases,
+            connector,
+            cache_dir,
             failed_connects,
             registry,
             view,
             trigger,
             task,
             _directory: directory,
-        }
+        };
+        front.run();
+        front
+    }
+
+    /// Starts the control loops.
+    fn run(&mut self) {
+        let (failed_connects, failed) = mpsc::channel(8);
+        self.registry = Arc::new(Registry::new());
+        let (mut controller, view) = Controller::new(Setup {
+            hostname: "node-a".to_owned(),
+            upstream_address: self.local.address(),
+            upstream: Arc::clone(&self.connector),
+            peering: Peering::On(Arc::clone(&self.connector)),
+            static_peers: Vec::new(),
+            identity_headers: IdentityHeaderNames::default(),
+            failed_connects: failed,
+            cache_dir: Some(self.cache_dir.clone()),
+            intervals: Intervals { local: TICK, peer: TICK, refused: TICK },
+            registry: Arc::clone(&self.registry),
+        });
+        controller.leases = self.leases.subscribe();
+        controller.leases.mark_changed();
+        controller.cluster.await_leases(Instant::now());
+        let (trigger, drain) = drain::channel();
+        (self.view, self.failed_connects, self.trigger) = (view, failed_connects, trigger);
+        self.task = tokio::spawn(controller.run(drain));
+    }
+
+    /// Ends the control loops, as at the end of the process.
+    async fn halt(&mut self) {
+        self.trigger.start();
+        let task = std::mem::replace(&mut self.task, tokio::spawn(async {}));
+        timeout(PATIENCE, task).await.unwrap().unwrap();
     }
 
     async fn until(&mut self, what: &str, wanted: impl Fn(&ClusterView) -> bool) -> Arc<ClusterView> {
         match timeout(PATIENCE, self.view.wait_for(wanted)).await {
             Ok(view) => view.unwrap(),
-            Err(_) => panic!("{what}: {:#?}", self.view.load_full()),
+            Err(_) => panic!("{what}: {:?}", self.view.load_full()),
         }
     }
 
@@ -190,9 +231,8 @@ impl Front {
     }
 
     /// Ends everything and fails if a server was asked something wrong.
-    async fn finish(self) {
-        self.trigger.start();
-        timeout(PATIENCE, self.task).await.unwrap().unwrap();
+    async fn finish(mut self) {
+        self.halt().await;
         self.local.stop().await;
         if let Some(server) = self.peer_server {
             server.stop().await;
@@ -203,7 +243,7 @@ impl Front {
 /// `group/version` of the merged `/apis`, `!` before what is stale.
 fn listed(view: &ClusterView) -> Vec<String> {
     let Some(documents) = view.documents() else { return Vec::new() };
-    let list: ApiGroupDiscoveryList = serde_json::from_slice(&documents.apis.json.plain).unwrap();
+    let list = crate::peers::tests::aggregated(documents);
     list.group_versions()
         .map(|(group, listed)| {
             let mark = if String::from(listed.freshness.clone()) == "Stale" { "!" } else { "" };
@@ -290,5 +330,47 @@ async fn missing_rights_are_named_in_readiness_and_granted_ones_found() {
     front.local_state.send_modify(|state| state.crds = Some(Vec::new()));
     front.until("granted", |view| view.readiness[2].state == ConditionState::Met).await;
     front.until_listed(&["apps/v1", "example.com/v1"]).await;
+    front.finish().await;
+}
+
+#[tokio::test]
+async fn restart_beside_a_lost_peer_shows_what_it_showed_before() {
+    let peer = state(&["batch/v1=jobs", "storage.k8s.io/v1=csinodes"], &[]);
+    let mut front = Front::start(state(&["apps/v1=deployments"], &[]), peer).await;
+    front.until_listed(&["apps/v1", "batch/v1", "storage.k8s.io/v1"]).await;
+    front.stop_peer().await;
+    front.until_listed(&["apps/v1", "!batch/v1", "!storage.k8s.io/v1"]).await;
+    front.halt().await;
+
+    front.run();
+    let mut seen = front.view.clone();
+    let first = timeout(PATIENCE, seen.wait_for(|view| view.documents().is_some())).await.unwrap().unwrap();
+    assert_eq!(listed(&first).len(), 3, "{:?}", listed(&first));
+    assert!(!first.peers[0].available && !first.peers[0].heard);
+    front.until("ready without the peer", ClusterView::is_ready).await;
+    let view = front.view.load_full();
+    assert_eq!(view.readiness[1].state, ConditionState::Degraded);
+    assert!(view.readiness[1].message.contains("is listed"), "{}", view.readiness[1].message);
+    front.until_listed(&["apps/v1", "!batch/v1", "!storage.k8s.io/v1"]).await;
+
+    front.peer_state.send_modify(|state| state.apis = vec!["batch/v1=jobs"]);
+    front.start_peer().await;
+    front.until_listed(&["apps/v1", "batch/v1"]).await;
+    front.finish().await;
+}
+
+#[tokio::test]
+async fn cache_that_cannot_be_written_is_said_and_not_waited_for() {
+    let mut front = Front::start(state(&["apps/v1=deployments"], &[]), state(&["batch/v1=jobs"], &[])).await;
+    front.halt().await;
+    let obstacle = front._directory.path().join("obstacle");
+    std::fs::write(&obstacle, "").unwrap();
+    front.cache_dir = obstacle.join("cache");
+    front.run();
+    let view = front.until("ready", ClusterView::is_ready).await;
+    let cache = view.readiness.iter().find(|condition| condition.name == "cache-directory").unwrap();
+    assert_eq!(cache.state, ConditionState::Degraded);
+    assert!(cache.message.contains("--cache-dir"), "{}", cache.message);
+    front.until_listed(&["apps/v1", "batch/v1"]).await;
     front.finish().await;
 }

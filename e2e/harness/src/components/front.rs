@@ -66,7 +66,8 @@ fn flags(context: &Context<'_>, addresses: &Addresses, peers: &[Peer]) -> Flags 
         .set("upstream", format!("https://{}", addresses.upstream))
         .set("upstream-ca-file", pki("ca.crt"))
         .set("admin-bind-address", addresses.admin.to_string())
-        .set("hostname-override", &addresses.name);
+        .set("hostname-override", &addresses.name)
+        .set("cache-dir", context.cache(&addresses.name));
     if !peers.is_empty() {
         flags = flags.set("peers", peers.join(","));
     }

@@ -1,54 +1,16 @@
-//! A `Status` in Kubernetes' protobuf envelope.
+//! A `Status` as a protobuf message.
 //!
 //! Upstream's encoder writes every scalar field, also an empty one; that is why all are optional here and always set.
 //!
-//! Source: <https://github.com/kubernetes/apimachinery/blob/v0.36.3/pkg/apis/meta/v1/generated.proto> and
-//! `pkg/runtime/generated.proto` beside it
+//! Source: <https://github.com/kubernetes/apimachinery/blob/v0.36.3/pkg/apis/meta/v1/generated.proto>
 
 use prost::Message;
 
 use super::Status;
 
-/// Opening of every Kubernetes protobuf document.
-const MAGIC: &[u8] = b"k8s\0";
-
-pub(super) fn encode(status: &Status) -> Vec<u8> {
-    let unknown = Unknown {
-        type_meta: Some(TypeMeta { api_version: text("v1"), kind: text("Status") }),
-        raw: Some(Failure::of(status).encode_to_vec()),
-        content_encoding: text(""),
-        content_type: text(""),
-    };
-    let mut document = MAGIC.to_vec();
-    document.extend(unknown.encode_to_vec());
-    document
-}
-
-/// `k8s.io.apimachinery.pkg.runtime.Unknown`.
-#[derive(Message)]
-struct Unknown {
-    #[prost(message, optional, tag = "1")]
-    type_meta: Option<TypeMeta>,
-    #[prost(bytes = "vec", optional, tag = "2")]
-    raw: Option<Vec<u8>>,
-    #[prost(string, optional, tag = "3")]
-    content_encoding: Option<String>,
-    #[prost(string, optional, tag = "4")]
-    content_type: Option<String>,
-}
-
-/// `k8s.io.apimachinery.pkg.runtime.TypeMeta`.
-#[derive(Message)]
-struct TypeMeta {
-    #[prost(string, optional, tag = "1")]
-    api_version: Option<String>,
-    #[prost(string, optional, tag = "2")]
-    kind: Option<String>,
-}
-
 /// `k8s.io.apimachinery.pkg.apis.meta.v1.Status`.
 #[derive(Message)]
-struct Failure {
+pub(super) struct Failure {
     #[prost(message, optional, tag = "1")]
     metadata: Option<ListMeta>,
     #[prost(string, optional, tag = "2")]
@@ -103,7 +65,7 @@ struct Cause {
 }
 
 impl Failure {
-    fn of(status: &Status) -> Self {
+    pub(super) fn of(status: &Status) -> Self {
         Self {
             metadata: Some(ListMeta { self_link: text(""), resource_version: text(""), r#continue: text("") }),
             status: text("Failure"),
