@@ -1,5 +1,6 @@
 //! The main job on real kube-apiservers of three versions.
 
+mod clients;
 mod discovery;
 mod documents;
 mod failures;
@@ -53,6 +54,10 @@ fn main() -> ExitCode {
             openapi::kubectl_explains_and_validates_what_only_a_peer_serves,
             openapi::who_may_not_read_openapi_gets_the_servers_own_answer,
             openapi::documents_of_a_lost_server_go_on_being_served,
+            clients::of_aggregated_documents_list_everything_through_every_node,
+            clients::of_legacy_documents_list_everything_through_every_node,
+            clients::of_openapi_list_everything_through_every_node,
+            clients::of_controller_runtime_start_through_every_node,
             namespaces::namespace_with_a_resource_of_a_newer_server_goes_away,
             namespaces::without_peerfront_the_object_is_orphaned,
             failures::requests_only_a_lost_node_can_serve_are_refused_and_come_back,

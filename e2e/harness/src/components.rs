@@ -28,7 +28,6 @@ pub(crate) struct Context<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) pki: &'a Pki,
     pub(crate) records: &'a Records,
-    pub(crate) etcd: SocketAddrV4,
 }
 
 /// A node's name and addresses.
@@ -38,6 +37,8 @@ pub(crate) struct Addresses {
     pub(crate) front: SocketAddrV4,
     pub(crate) admin: SocketAddrV4,
     pub(crate) upstream: SocketAddrV4,
+    /// The etcd that its kube-apiserver uses.
+    pub(crate) etcd: SocketAddrV4,
 }
 
 impl Context<'_> {
