@@ -14,7 +14,7 @@
 //!   │ authn      Caller: who asks (the only maker of `Caller`)   │
 //!   │ request_info   what for: group, version, resource, verb    │
 //!   │ routing    decide(info, hop, table): here, a peer, nobody  │◄── view: one Arc<ClusterView>,
-//!   │ discovery  merged /api and /apis, answered here            │    loaded once per request
+//!   │ discovery  every document of the cluster, answered here    │    loaded once per request
 //!   │ openapi    merged /openapi/v3 and /openapi/v2              │          ▲
 //!   │ forward    headers, pools, upgrades, retry of the unsent   │          │
 //!   └──────┬──────────────────────────────────┬──────────────────┘          │ publishes

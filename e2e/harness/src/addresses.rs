@@ -1,7 +1,7 @@
 //! Loopback addresses and ports of a cluster's own.
 //!
 //! A cluster takes eight addresses of 127.0.0.0/8 in a row: the first for etcd, the controller manager and a
-//! kubelet, the next for one node each. Where the search starts depends only on the cluster's directory, so the same directory finds
+//! kubelet, the next for one node each, with an etcd of its own if it has one. Where the search starts depends only on the cluster's directory, so the same directory finds
 //! the same addresses unless somebody else has taken them.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -40,6 +40,13 @@ const SHIFT: u16 = 10_000;
 const SHIFTS: u16 = 5;
 /// Blocks tried with one set of ports. A taken block is another cluster; this many in a row mean a taken port.
 const BLOCKS: u32 = 64;
+
+/// Where one etcd listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EtcdAddresses {
+    pub(crate) client: SocketAddrV4,
+    pub(crate) peer: SocketAddrV4,
+}
 
 /// A block of addresses that belongs to one cluster.
 #[derive(Debug)]
@@ -83,12 +90,10 @@ impl Block {
         Ipv4Addr::from_bits(self.first.to_bits() + 1 + u32::from(position))
     }
 
-    pub(crate) fn etcd(&self) -> SocketAddrV4 {
-        SocketAddrV4::new(self.first, self.ports.etcd)
-    }
-
-    pub(crate) fn etcd_peer(&self) -> SocketAddrV4 {
-        SocketAddrV4::new(self.first, self.ports.etcd_peer)
+    /// What the etcd at one of the block's addresses listens on.
+    pub(crate) fn etcd(&self, at: Ipv4Addr) -> EtcdAddresses {
+        let address = |port| SocketAddrV4::new(at, port);
+        EtcdAddresses { client: address(self.ports.etcd), peer: address(self.ports.etcd_peer) }
     }
 
     pub(crate) fn controller_manager(&self) -> SocketAddrV4 {
@@ -114,8 +119,8 @@ impl Ports {
         }
     }
 
-    fn of_node(self) -> [u16; 3] {
-        [self.front, self.upstream, self.admin]
+    fn of_node(self) -> [u16; 5] {
+        [self.front, self.upstream, self.admin, self.etcd, self.etcd_peer]
     }
 }
 

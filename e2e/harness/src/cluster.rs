@@ -3,6 +3,7 @@
 mod builder;
 mod node;
 mod pod;
+mod start;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,13 +13,15 @@ use serde_json::json;
 
 use crate::addresses::Block;
 use crate::client::{Client, Identity};
+use crate::components;
 use crate::etcd::EtcdReader;
 use crate::kubeconfig::{self, User};
 use crate::kubectl::Kubectl;
 use crate::pki::{Pki, write_private};
 use crate::process::{self, Process, Records, Warden};
+use crate::programs;
 use crate::progress::Progress;
-use crate::topology::Topology;
+use crate::topology::{Topology, Version};
 
 pub use builder::ClusterBuilder;
 pub use node::{Node, Server};
@@ -37,7 +40,8 @@ pub struct Cluster {
     // Invariant: dropped in this order, what calls before what is called, then the warden, then their directory.
     controller_manager: Option<Server>,
     nodes: Vec<Node>,
-    etcd: Server,
+    /// The shared one, then those of single nodes.
+    etcds: Vec<Server>,
     records: Records,
     warden: Warden,
     directory: Directory,
@@ -99,7 +103,7 @@ impl Cluster {
 
     /// The store, to stop it or let it stand still.
     pub fn etcd_process(&self) -> &Process {
-        self.etcd.process()
+        self.shared_etcd().process()
     }
 
     /// The kube-controller-manager.
@@ -107,9 +111,9 @@ impl Cluster {
         self.controller_manager.as_ref()
     }
 
-    /// What is really stored.
+    /// What is really stored in the etcd that the nodes share.
     pub fn etcd(&self) -> EtcdReader {
-        EtcdReader::new(Client::plain(self.etcd.address()))
+        EtcdReader::new(Client::plain(self.shared_etcd().address()))
     }
 
     /// The administrator.
@@ -131,6 +135,11 @@ impl Cluster {
     /// If the node has no front.
     pub fn admin_port(&self, node: &str) -> Client {
         Client::plain(self.node(node).admin())
+    }
+
+    /// Where the node's front keeps what servers said last.
+    pub fn cache_directory(&self, node: &str) -> PathBuf {
+        components::cache_directory(self.directory(), node)
     }
 
     /// The administrator's kubeconfig through the node's front.
@@ -167,6 +176,22 @@ impl Cluster {
         Kubectl::new(self.kubectl.clone(), kubeconfig, cache, self.records.clone())
     }
 
+    /// A program of `e2e/kubernetes/build`, which is built if it is missing.
+    ///
+    /// # Errors
+    /// If it cannot be built.
+    pub async fn build(&self, program: &str, version: &Version) -> Result<PathBuf> {
+        Ok(programs::build(&[(program, version.clone())], &self.records).await?.swap_remove(0))
+    }
+
+    /// A client of `e2e/clients/install`, which is installed if it is missing.
+    ///
+    /// # Errors
+    /// If it cannot be installed; says which command installs its language.
+    pub async fn install(&self, client: &str) -> Result<PathBuf> {
+        programs::install(client, &self.records).await
+    }
+
     /// A token of a service account, which is made with its namespace if it is missing; valid for an hour.
     ///
     /// # Errors
@@ -195,7 +220,7 @@ impl Cluster {
         self.progress.say("stopping");
         let callers = self.controller_manager.iter().chain(self.nodes.iter().filter_map(Node::front_if_any));
         let upstreams = self.nodes.iter().map(Node::upstream);
-        for group in [callers.collect::<Vec<_>>(), upstreams.collect(), vec![&self.etcd]] {
+        for group in [callers.collect::<Vec<_>>(), upstreams.collect(), self.etcds.iter().collect()] {
             for server in &group {
                 server.process().ask_to_end()?;
             }
@@ -224,9 +249,13 @@ impl Cluster {
         process::end_recorded(&directory.join(builder::RECORDS)).await
     }
 
+    fn shared_etcd(&self) -> &Server {
+        self.etcds.first().expect("every cluster has one")
+    }
+
     fn processes(&self) -> impl Iterator<Item = &Process> {
         let of_nodes = self.nodes.iter().flat_map(|node| node.front_if_any().into_iter().chain([node.upstream()]));
-        self.controller_manager.iter().chain(of_nodes).chain([&self.etcd]).map(Server::process)
+        self.controller_manager.iter().chain(of_nodes).chain(&self.etcds).map(Server::process)
     }
 }
 

@@ -28,7 +28,6 @@ pub(crate) struct Context<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) pki: &'a Pki,
     pub(crate) records: &'a Records,
-    pub(crate) etcd: SocketAddrV4,
 }
 
 /// A node's name and addresses.
@@ -38,6 +37,8 @@ pub(crate) struct Addresses {
     pub(crate) front: SocketAddrV4,
     pub(crate) admin: SocketAddrV4,
     pub(crate) upstream: SocketAddrV4,
+    /// The etcd that its kube-apiserver uses.
+    pub(crate) etcd: SocketAddrV4,
 }
 
 impl Context<'_> {
@@ -47,16 +48,16 @@ impl Context<'_> {
         Process::new(Spec { name, program, arguments: flags.0, hostname, log, ready }, self.records.clone())
     }
 
-    /// The cache directory of a node's front.
-    fn cache(&self, node: &str) -> PathBuf {
-        self.directory.join("cache").join(node)
-    }
-
     /// A program is ready when this path answers 200 to the administrator.
     fn answers(&self, address: SocketAddrV4, path: &str) -> Result<Ready> {
         let client = Client::new(address, self.pki.ca().certificate(), &Identity::certificate(self.pki.admin()))?;
         Ok(Ready::Answers { client, path: path.to_owned() })
     }
+}
+
+/// Where a node's front keeps what servers said last, in the directory of its cluster.
+pub(crate) fn cache_directory(cluster: &Path, node: &str) -> PathBuf {
+    cluster.join("cache").join(node)
 }
 
 /// `--name=value` for a command line.

@@ -1,4 +1,4 @@
-//! The real kubectl, of any version, as any user, on any server.
+//! The real kubectl, of any version, as any user, on any server; and other clients that read the same kubeconfig.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use crate::process::Records;
 use crate::programs;
 use crate::topology::Version;
 
-/// Longer than any command takes that is going to end.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// Longer than any command takes that is going to end, on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// kubectl with a kubeconfig.
 #[derive(Clone, Debug)]
@@ -53,6 +53,13 @@ impl Kubectl {
         Ok(self)
     }
 
+    /// The same with another client in its place, which finds the kubeconfig in `KUBECONFIG`.
+    #[must_use]
+    pub fn replaced_by(mut self, program: &Path) -> Self {
+        self.program = program.to_owned();
+        self
+    }
+
     /// The same with another kubeconfig.
     #[must_use]
     pub fn kubeconfig(mut self, kubeconfig: &Path) -> Self {
@@ -70,7 +77,7 @@ impl Kubectl {
     /// Runs a command to its end.
     ///
     /// # Errors
-    /// If it cannot be started or does not end in a minute; not if it fails.
+    /// If it cannot be started or does not end in two minutes; not if it fails.
     pub async fn run(&self, arguments: &[&str]) -> Result<KubectlOutput> {
         self.run_with_input(arguments, "").await
     }
@@ -80,7 +87,7 @@ impl Kubectl {
     /// # Errors
     /// As [`Kubectl::run`].
     pub async fn run_with_input(&self, arguments: &[&str], input: &str) -> Result<KubectlOutput> {
-        let what = || format!("kubectl {}", arguments.join(" "));
+        let what = || format!("{} {}", self.program.display(), arguments.join(" "));
         let mut child = self.spawn(arguments)?;
         let mut stdin = child.stdin.take();
         let exchange = async {
@@ -126,7 +133,7 @@ impl KubectlOutput {
     /// # Errors
     /// With what it complained of.
     pub fn success(self) -> Result<String> {
-        if self.success { Ok(self.stdout) } else { bail!("kubectl failed: {}{}", self.stderr, self.stdout) }
+        if self.success { Ok(self.stdout) } else { bail!("failed: {}{}", self.stderr, self.stdout) }
     }
 
     /// What it complained of, if it failed.
@@ -134,6 +141,6 @@ impl KubectlOutput {
     /// # Errors
     /// With what it printed.
     pub fn failure(self) -> Result<String> {
-        if self.success { bail!("kubectl did not fail: {}{}", self.stdout, self.stderr) } else { Ok(self.stderr) }
+        if self.success { bail!("did not fail: {}{}", self.stdout, self.stderr) } else { Ok(self.stderr) }
     }
 }

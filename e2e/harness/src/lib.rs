@@ -9,7 +9,7 @@
 //! node-a-direct.kubeconfig   past it
 //! logs/                      one file per process, and harness.log
 //! pids/                      one file per running process: its id and start time
-//! etcd/                      data, thrown away with the cluster
+//! etcd/, node-a-etcd/        data, thrown away with the cluster
 //! pod/                       where commands in the pod start, if there is one
 //! ```
 //!
@@ -37,8 +37,10 @@ mod waiting;
 
 pub mod client;
 pub mod cluster;
+pub mod discovery;
 pub mod etcd;
 pub mod kubectl;
+pub mod listers;
 pub mod pki;
 pub mod process;
 pub mod runner;

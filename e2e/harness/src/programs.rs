@@ -14,14 +14,23 @@ pub(crate) fn repository() -> PathBuf {
 }
 
 /// Builds what is missing of these programs and says where they are, in the same order.
-///
-/// What the builder says is shown as it comes: the first build of a version takes minutes.
 pub(crate) async fn build(wanted: &[(&str, Version)], records: &Records) -> Result<Vec<PathBuf>> {
     let names: Vec<String> = wanted.iter().map(|(program, version)| format!("{program}@{version}")).collect();
-    let script = repository().join("e2e/kubernetes/build");
-    let what = || format!("run {}", script.display());
-    let child = tokio::process::Command::new(&script)
-        .args(&names)
+    provide("e2e/kubernetes/build", &names, records).await
+}
+
+/// Installs a client of `e2e/clients` if it is missing and says where it is.
+pub(crate) async fn install(client: &str, records: &Records) -> Result<PathBuf> {
+    Ok(provide("e2e/clients/install", &[client.to_owned()], records).await?.swap_remove(0))
+}
+
+/// Runs a script that prints `NAME PATH` for each of these names.
+///
+/// What it says besides is shown as it comes: the first build of a version takes minutes.
+async fn provide(script: &str, names: &[String], records: &Records) -> Result<Vec<PathBuf>> {
+    let what = || format!("run {script} {}", names.join(" "));
+    let child = tokio::process::Command::new(repository().join(script))
+        .args(names)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
@@ -32,11 +41,11 @@ pub(crate) async fn build(wanted: &[(&str, Version)], records: &Records) -> Resu
     let group = records.watch("build", child.id().context("a build without an id")?)?;
     let output = child.wait_with_output().await.with_context(what)?;
     group.ended();
-    ensure!(output.status.success(), "{} {} failed: {}", script.display(), names.join(" "), output.status);
-    let text = String::from_utf8(output.stdout).context("read what the builder printed")?;
+    ensure!(output.status.success(), "{script} {} failed: {}", names.join(" "), output.status);
+    let text = String::from_utf8(output.stdout).context("read what the script printed")?;
     let paths: Vec<PathBuf> =
         text.lines().filter_map(|line| line.split_once(' ')).map(|(_, path)| path.into()).collect();
-    ensure!(paths.len() == names.len(), "the builder answered {} of {} programs: {text}", paths.len(), names.len());
+    ensure!(paths.len() == names.len(), "{script} answered {} of {} names: {text}", paths.len(), names.len());
     Ok(paths)
 }
 

@@ -18,7 +18,7 @@ pub use version::Version;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Topology {
-    /// Version of etcd; all kube-apiservers share one member.
+    /// Version of etcd.
     pub etcd: Version,
     /// Version of kubectl; absent: the newest of the nodes', which knows every resource.
     pub kubectl: Option<Version>,
@@ -48,12 +48,26 @@ pub struct NodeTopology {
     pub front: Option<bool>,
     /// Whether its kube-apiserver runs upstream's own proxy; absent: what the cluster says.
     pub upstream_proxy: Option<bool>,
+    /// Where its kube-apiserver keeps its objects; absent: with all others.
+    #[serde(default)]
+    pub etcd: Storage,
     /// Flags of kube-apiserver added after, and so winning over, those of the harness.
     #[serde(default)]
     pub kube_apiserver_flags: Vec<String>,
     /// The same for peerfront.
     #[serde(default)]
     pub peerfront_flags: Vec<String>,
+}
+
+/// The etcd of a node's kube-apiserver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Storage {
+    /// The cluster's, as in production.
+    #[default]
+    Shared,
+    /// One that no other server uses: servers many releases apart cannot read each other's objects.
+    Own,
 }
 
 /// The kube-controller-manager.
@@ -115,6 +129,7 @@ impl Topology {
             address: None,
             front: None,
             upstream_proxy: None,
+            etcd: Storage::Shared,
             kube_apiserver_flags: Vec::new(),
             peerfront_flags: Vec::new(),
         };
@@ -208,6 +223,14 @@ mod tests {
         assert_eq!(topology.oldest_version().to_string(), "1.35.4");
         assert_eq!(topology.kubectl_version().to_string(), "1.37.2");
         assert!(topology.controller_manager.is_some());
+    }
+
+    #[test]
+    fn old_servers_have_an_etcd_of_their_own() {
+        let topology = Topology::load("versions").unwrap();
+        let own = topology.nodes.iter().filter(|node| node.etcd == Storage::Own);
+        assert_eq!(own.map(|node| node.version.minor).collect::<Vec<_>>(), [26, 29]);
+        assert!(Topology::load_with("versions", &[("nodes[0].etcd", "none")]).is_err());
     }
 
     #[test]

@@ -1,17 +1,16 @@
-use std::net::{IpAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{Cluster, Directory, Node, Server, write_kubeconfig};
+use super::{Cluster, Directory, Node, Server, start, write_kubeconfig};
 use crate::addresses::Block;
 use crate::components::{self, Addresses, Context, Peer};
-use crate::kubectl::Kubectl;
 use crate::pki::Pki;
 use crate::process::{self, Records, Warden};
 use crate::programs;
 use crate::progress::{Progress, Terminal};
-use crate::topology::{NodeTopology, Topology};
+use crate::topology::{NodeTopology, Storage, Topology};
 
 /// Folder of the running processes' ids.
 pub(super) const RECORDS: &str = "pids";
@@ -76,7 +75,7 @@ impl ClusterBuilder {
         let warden = Warden::start(&records, temporary)?;
         let programs = self.programs(&progress, &records).await?;
         let cluster = self.assemble(directory, progress, (records, warden), programs)?;
-        start_processes(&cluster).await?;
+        start::everything(&cluster).await?;
         Ok(cluster)
     }
 
@@ -131,15 +130,26 @@ impl ClusterBuilder {
         let mut serving: Vec<IpAddr> = vec![IpAddr::from([127, 0, 0, 1]), IpAddr::V4(block.first)];
         serving.extend(addresses.iter().map(|node| IpAddr::V4(*node.front.ip())));
         let pki = Pki::create(&path.join("pki"), &serving)?;
-        let context = Context { directory: &path, pki: &pki, records: &records, etcd: block.etcd() };
-        let etcd = Server::new(block.etcd(), components::etcd(&context, programs.etcd, block.etcd_peer()));
+        let context = Context { directory: &path, pki: &pki, records: &records };
+        let etcds = self.etcds(&context, &block, &addresses, &programs.etcd);
         let nodes = self.nodes(&context, &addresses, programs.kube_apiservers)?;
         let controller_manager = match programs.controller_manager {
             Some(program) => Some(self.controller_manager(&context, program, &nodes, block.controller_manager())?),
             None => None,
         };
         let kubectl = link_kubectl(&path, &programs.kubectl)?;
-        Ok(Cluster { directory, pki, progress, kubectl, controller_manager, nodes, etcd, records, warden, block })
+        Ok(Cluster { directory, pki, progress, kubectl, controller_manager, nodes, etcds, records, warden, block })
+    }
+
+    /// The shared one, then those of single nodes.
+    fn etcds(&self, context: &Context<'_>, block: &Block, addresses: &[Addresses], program: &Path) -> Vec<Server> {
+        let etcd = |name: &str, at: Ipv4Addr| {
+            let listens = block.etcd(at);
+            Server::new(listens.client, components::etcd(context, program.to_owned(), name.to_owned(), listens))
+        };
+        let own = self.topology.nodes.iter().zip(addresses).filter(|(node, _)| node.etcd == Storage::Own);
+        let own = own.map(|(node, addresses)| etcd(&format!("{}-etcd", node.name), *addresses.etcd.ip()));
+        std::iter::once(etcd("etcd", block.first)).chain(own).collect()
     }
 
     fn nodes(&self, context: &Context<'_>, addresses: &[Addresses], programs: Vec<PathBuf>) -> Result<Vec<Node>> {
@@ -162,7 +172,7 @@ impl ClusterBuilder {
             }
             let direct = format!("{}-direct", node.name);
             write_kubeconfig(context.directory, context.pki, &direct, &upstream, admin)?;
-            nodes.push(Node::new(node.name.clone(), node.version.clone(), own.admin, front, upstream));
+            nodes.push(Node::new(own.clone(), node.version.clone(), front, upstream));
         }
         Ok(nodes)
     }
@@ -224,6 +234,7 @@ fn addresses(block: &Block, position: u8, node: &NodeTopology) -> Addresses {
         front: at(block.ports.front),
         admin: at(block.ports.admin),
         upstream: at(block.ports.upstream),
+        etcd: block.etcd(if node.etcd == Storage::Own { ip } else { block.first }).client,
     }
 }
 
@@ -246,49 +257,4 @@ fn empty(path: &Path) -> Result<()> {
         bail!("{} holds something else than a cluster; name another directory", path.display());
     }
     std::fs::remove_dir_all(path).with_context(|| format!("empty {}", path.display()))
-}
-
-async fn start_processes(cluster: &Cluster) -> Result<()> {
-    let say = |what: &str| cluster.progress.say(what);
-    say("starting etcd");
-    cluster.etcd.start().await?;
-    for node in &cluster.nodes {
-        say(&format!("starting kube-apiserver {} on {}", node.version(), node.name()));
-        node.upstream().process().spawn()?;
-    }
-    for node in &cluster.nodes {
-        node.upstream().process().wait_ready().await?;
-        say(&format!("kube-apiserver {} on {} is ready", node.version(), node.name()));
-    }
-    apply_rbac(cluster).await?;
-    for node in &cluster.nodes {
-        if let Some(front) = node.front_if_any() {
-            front.process().spawn()?;
-        }
-    }
-    for node in &cluster.nodes {
-        if let Some(front) = node.front_if_any() {
-            front.process().wait_ready().await?;
-            say(&format!("peerfront on {} is ready", node.name()));
-        }
-    }
-    if let Some(manager) = &cluster.controller_manager {
-        manager.start().await?;
-        say("kube-controller-manager is ready");
-    }
-    Ok(())
-}
-
-/// Grants peerfront's own calls their rights, as an installation does.
-async fn apply_rbac(cluster: &Cluster) -> Result<()> {
-    let manifest = programs::repository().join("kubeadm/rbac.yaml");
-    let has_fronts = cluster.nodes.iter().any(|node| node.front_if_any().is_some());
-    if !has_fronts || !manifest.is_file() {
-        return Ok(());
-    }
-    let first = cluster.nodes.first().context("a cluster without nodes")?;
-    let kubectl: Kubectl = cluster.kubectl_direct(first.name());
-    let manifest = manifest.to_string_lossy();
-    kubectl.run(&["apply", "-f", &manifest]).await?.success().context("apply kubeadm/rbac.yaml")?;
-    Ok(())
 }

@@ -2,6 +2,7 @@ use std::net::SocketAddrV4;
 
 use anyhow::Result;
 
+use crate::components::Addresses;
 use crate::process::Process;
 use crate::topology::Version;
 
@@ -15,9 +16,8 @@ pub struct Server {
 /// A control-plane node: a kube-apiserver and, unless the topology says otherwise, a peerfront.
 #[derive(Debug)]
 pub struct Node {
-    name: String,
+    addresses: Addresses,
     version: Version,
-    admin: SocketAddrV4,
     front: Option<Server>,
     upstream: Server,
 }
@@ -71,19 +71,13 @@ impl Server {
 }
 
 impl Node {
-    pub(super) fn new(
-        name: String,
-        version: Version,
-        admin: SocketAddrV4,
-        front: Option<Server>,
-        upstream: Server,
-    ) -> Self {
-        Self { name, version, admin, front, upstream }
+    pub(super) fn new(addresses: Addresses, version: Version, front: Option<Server>, upstream: Server) -> Self {
+        Self { addresses, version, front, upstream }
     }
 
     /// Its hostname.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.addresses.name
     }
 
     /// Version of its kube-apiserver.
@@ -114,8 +108,13 @@ impl Node {
     /// # Panics
     /// If it has none.
     pub fn admin(&self) -> SocketAddrV4 {
-        assert!(self.front.is_some(), "{} has no front", self.name);
-        self.admin
+        assert!(self.front.is_some(), "{} has no front", self.name());
+        self.addresses.admin
+    }
+
+    /// The etcd that its kube-apiserver uses.
+    pub(super) fn etcd(&self) -> SocketAddrV4 {
+        self.addresses.etcd
     }
 
     /// What a client of this node talks to: the front, else the kube-apiserver.

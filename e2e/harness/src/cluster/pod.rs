@@ -48,8 +48,7 @@ impl Cluster {
         let root = self.directory().join("pod");
         std::fs::create_dir_all(&root).with_context(|| format!("create {}", root.display()))?;
         let address = self.block.kubelet();
-        let (directory, etcd) = (self.directory(), self.block.etcd());
-        let context = Context { directory, pki: &self.pki, records: &self.records, etcd };
+        let context = Context { directory: self.directory(), pki: &self.pki, records: &self.records };
         let name = format!("{NAMESPACE}/{}/{CONTAINER}", Pod::NAME);
         let kubelet = Server::new(address, components::kubelet_standin(&context, program, address, &name, &root));
         kubelet.start().await?;

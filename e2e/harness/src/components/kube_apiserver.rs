@@ -30,7 +30,7 @@ pub(crate) fn kube_apiserver(
         .set("enable-bootstrap-token-auth", "true")
         // Kubernetes 1.37 refuses a loopback address for the `kubernetes` Service.
         .set("endpoint-reconciler-type", "none")
-        .set("etcd-servers", format!("http://{}", context.etcd))
+        .set("etcd-servers", format!("http://{}", addresses.etcd))
         .set("kubelet-client-certificate", pki("apiserver-kubelet-client.crt"))
         .set("kubelet-client-key", pki("apiserver-kubelet-client.key"))
         .set("kubelet-preferred-address-types", "InternalIP")
