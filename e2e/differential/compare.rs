@@ -72,7 +72,8 @@ fn ends_with_connection(_: &Request, direct: &Answer, front: &Answer) -> bool {
 fn is_merged(request: &Request, direct: &Answer, _: &Answer) -> bool {
     let path = request.target.split('?').next().unwrap_or_default();
     let is_given = direct.status.starts_with("200") || direct.status.starts_with("304");
-    is_given && DiscoveryPath::parse(path).is_some()
+    let path = percent_encoding::percent_decode_str(path).decode_utf8_lossy();
+    is_given && DiscoveryPath::parse(&path).is_some()
 }
 
 /// The word to go on may come from peerfront where the server refuses before it wants the body.
