@@ -144,7 +144,10 @@ pub(crate) async fn front_restarted_beside_a_stopped_one_lists_everything_at_onc
     let checked = async {
         own.restart().await?;
         let after = groups(&discovery(&admin).await?.json()?);
-        ensure!(after == before, "{after:?}\ninstead of\n{before:?}");
+        let differ = |one: &Groups, other: &Groups| -> Groups {
+            one.iter().filter(|item| !other.contains(item)).cloned().collect()
+        };
+        ensure!(after == before, "lacks {:?}, has {:?} too", differ(&before, &after), differ(&after, &before));
         let migrations = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
         ensure_unavailable(&admin.get(migrations).await?)
     };
@@ -160,8 +163,10 @@ pub(crate) async fn front_restarted_beside_a_stopped_one_lists_everything_at_onc
     eventually(NOTICED, served).await
 }
 
+type Groups = Vec<(String, String, String)>;
+
 /// Every group with its versions and their resources.
-fn groups(document: &Value) -> Vec<(String, String, String)> {
+fn groups(document: &Value) -> Groups {
     let mut all = Vec::new();
     for group in document["items"].as_array().into_iter().flatten() {
         for version in group["versions"].as_array().into_iter().flatten() {

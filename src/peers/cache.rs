@@ -24,8 +24,9 @@ use crate::view::ServerVersion;
 mod directory;
 mod file;
 
-/// Shortest time between two writes. Servers that start change their documents many times.
-const PAUSE: Duration = Duration::from_secs(5);
+/// Shortest time between two writes: servers that start change their documents many times, and what has not been
+/// written yet is unknown after a crash.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// The same after a write that failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(60);
@@ -174,14 +175,15 @@ impl Writer {
         }
     }
 
+    /// Says whether all of it is written; more may be wanted by then.
     async fn write(&mut self, wanted: Memory) -> bool {
         let (directory, mut written, mut problems) =
             (Arc::clone(&self.directory), self.written.clone(), self.problems.clone());
         let done = spawn_blocking(move || {
-            write(&directory, wanted, &mut written, &mut problems);
-            (written, problems)
+            write(&directory, &wanted, &mut written, &mut problems);
+            (written == wanted, written, problems)
         });
-        let Ok((written, problems)) = done.await else { return false };
+        let Ok((is_whole, written, problems)) = done.await else { return false };
         self.written = written;
         if self.problems != problems {
             self.problems = problems;
@@ -191,7 +193,7 @@ impl Writer {
             }
             self.said.send_replace(text);
         }
-        *self.wanted.borrow() == self.written
+        is_whole
     }
 }
 
@@ -200,7 +202,7 @@ async fn gone(wanted: &mut watch::Receiver<Memory>) {
 }
 
 /// Writes what is new and removes what is gone. `written` becomes what lies in the directory.
-fn write(directory: &Directory, wanted: Memory, written: &mut Memory, problems: &mut Problems) {
+fn write(directory: &Directory, wanted: &Memory, written: &mut Memory, problems: &mut Problems) {
     problems.directory = directory.prepare().err();
     if problems.directory.is_some() {
         return;
@@ -212,15 +214,15 @@ fn write(directory: &Directory, wanted: Memory, written: &mut Memory, problems: 
         problems.files.remove(&id);
     }
     for (id, remembered) in wanted {
-        if written.get(&id) == Some(&remembered) {
+        if written.get(id) == Some(remembered) {
             continue;
         }
-        match directory.write(&id, &remembered) {
+        match directory.write(id, remembered) {
             Ok(()) => {
-                problems.files.remove(&id);
-                written.insert(id, remembered);
+                problems.files.remove(id);
+                written.insert(id.clone(), remembered.clone());
             }
-            Err(problem) => drop(problems.files.insert(id, problem)),
+            Err(problem) => drop(problems.files.insert(id.clone(), problem)),
         }
     }
 }

@@ -135,6 +135,21 @@ async fn directory_that_cannot_be_used_is_said_with_what_helps() {
     cache.close().await;
 }
 
+#[tokio::test]
+async fn more_that_is_wanted_meanwhile_is_no_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_offered, wanted) = watch::channel(memory(&[("node-a", "batch")]));
+    let mut writer = Writer {
+        directory: Arc::new(Directory::new(directory.path().to_owned())),
+        wanted,
+        written: Memory::new(),
+        problems: Problems::default(),
+        said: watch::Sender::default(),
+    };
+    assert!(writer.write(memory(&[("node-a", "apps")])).await, "the next write would come late");
+    assert_eq!(writer.written, memory(&[("node-a", "apps")]));
+}
+
 #[tokio::test(start_paused = true)]
 async fn directory_that_can_be_used_again_is_used() {
     let directory = tempfile::tempdir().unwrap();
