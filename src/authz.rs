@@ -86,8 +86,8 @@ fn is_allowed(status: StatusCode) -> bool {
     matches!(status, StatusCode::OK | StatusCode::NOT_MODIFIED | StatusCode::NOT_ACCEPTABLE | StatusCode::NOT_FOUND)
 }
 
-/// Everything the server could judge by: method, identity, credential, impersonation, path, and the query, which may hold a bad
-/// timeout. A digest, so that no token is kept.
+/// Everything the server could judge by: method, identity, credential, impersonation, path, and the query, which may
+/// hold a bad timeout. A digest, so that no token is kept.
 fn key(caller: &Caller, head: &Parts) -> Key {
     let mut digest = Digester(Context::new(&SHA256));
     head.method.as_str().hash(&mut digest);
@@ -129,5 +129,19 @@ impl Hasher for Digester {
 
     fn finish(&self) -> u64 {
         0 // Never asked for: `finish_key` ends it.
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_comes_from_behind_authorization_allows() {
+        let allowed = [200, 304, 404, 406];
+        for code in 100..600 {
+            let status = StatusCode::from_u16(code).unwrap();
+            assert_eq!(is_allowed(status), allowed.contains(&code), "{code}");
+        }
     }
 }

@@ -14,8 +14,9 @@
 //!   │ authn      Caller: who asks (the only maker of `Caller`)   │
 //!   │ request_info   what for: group, version, resource, verb    │
 //!   │ routing    decide(info, hop, table): here, a peer, nobody  │◄── view: one Arc<ClusterView>,
-//!   │ discovery  merged /api and /apis, answered here            │    loaded once per request
-//!   │ forward    headers, pools, upgrades, retry of the unsent   │          ▲
+//!   │ discovery  every document of the cluster, answered here    │    loaded once per request
+//!   │ openapi    merged /openapi/v3 and /openapi/v2              │          ▲
+//!   │ forward    headers, pools, upgrades, retry of the unsent   │          │
 //!   └──────┬──────────────────────────────────┬──────────────────┘          │ publishes
 //!          │ https://127.0.0.1:6443           │ https://peer, marked        │
 //!    kube-apiserver (upstream)           peer's front            peers: reads every server's
@@ -64,6 +65,7 @@ pub mod forward;
 
 // Documents peerfront answers itself: functions of their inputs.
 pub mod discovery;
+pub mod openapi;
 pub mod view;
 
 // Control loops: the only writers of the view.
@@ -94,9 +96,10 @@ mod import_rules {
         ("tls", &["settings", "metrics"]),
         ("authn", &["apimachinery", "settings", "metrics", "tls"]),
         ("discovery", &["apimachinery", "authz"]),
+        ("openapi", &["apimachinery", "authz"]),
         ("authz", &["apimachinery", "settings", "metrics", "tls", "authn", "request_info"]),
         ("routing", &["apimachinery", "request_info"]),
-        ("view", &["apimachinery", "routing", "discovery"]),
+        ("view", &["apimachinery", "routing", "discovery", "openapi"]),
         ("forward", &["apimachinery", "settings", "metrics", "tls", "authn", "request_info", "routing"]),
         (
             "server",
@@ -110,13 +113,14 @@ mod import_rules {
                 "tls",
                 "authn",
                 "discovery",
+                "openapi",
                 "authz",
                 "routing",
                 "view",
                 "forward",
             ],
         ),
-        ("peers", &["apimachinery", "drain", "settings", "metrics", "tls", "discovery", "routing", "view"]),
+        ("peers", &["apimachinery", "drain", "settings", "metrics", "tls", "discovery", "openapi", "routing", "view"]),
         ("admin", &["apimachinery", "drain", "settings", "metrics", "tls", "view"]),
         ("cli", &["settings"]),
     ];

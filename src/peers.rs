@@ -2,9 +2,10 @@
 //!
 //! [`leases`] finds the peers. One loop per server reads its lists ([`poll`], [`fetch`]) and another what else it says of
 //! itself ([`details`]); two watches at the local server tell which group versions belong to it alone ([`exclusions`]),
-//! the data path reports failed connects. All of it flows into one task ([`sync`]), which keeps what is known
-//! ([`cluster`], [`health`]), builds a whole view of it and publishes that if anything is new. A server that fails keeps
-//! its last documents, over a restart of this front as well ([`cache`]); nothing a server does holds up the others.
+//! one task reads OpenAPI documents ([`openapi`]), the data path reports failed connects. All of it flows into one task
+//! ([`sync`]), which keeps what is known ([`cluster`], [`health`]), builds a whole view of it and publishes that if
+//! anything is new. A server that fails keeps its last documents, over a restart of this front as well ([`cache`]);
+//! nothing a server does holds up the others.
 //!
 //! This room never sees a client's request, and the data path never waits for it.
 
@@ -32,6 +33,7 @@ mod fetch;
 mod health;
 mod leases;
 mod metrics;
+mod openapi;
 mod poll;
 mod readiness;
 mod sync;

@@ -4,11 +4,13 @@ mod activity;
 mod body;
 mod connection;
 mod cutoff;
+mod discovery;
 mod error;
 mod head;
 mod listener;
 mod loss;
 mod metrics;
+mod openapi;
 mod refusal;
 mod reroute;
 
@@ -16,20 +18,17 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::header::{ACCEPT, IF_NONE_MATCH};
-use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
-use crate::apimachinery::discovery_path::DiscoveryPath;
 use crate::authn::{Authenticator, Caller, CallerKind};
-use crate::authz::{Authorizer, Verdict};
-use crate::discovery::{self, Form, Found, V2Beta1};
+use crate::authz::Authorizer;
 use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, RequestBody, StreamedBody};
+use crate::openapi::Found;
 use crate::request_info::RequestInfo;
 use crate::routing::{self, Candidates, Decision, NotFound};
 use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
-use crate::view::{ClusterView, Discovery, ViewReader};
+use crate::view::{ClusterView, ViewReader};
 
 use body::{Ending, Tracked};
 use connection::Context;
@@ -179,8 +178,18 @@ async fn answer(
         }
         decision = info.map(|info| routing::unmerged(info, caller.hop(), &view.routes));
     }
+    let mut is_listed = false;
+    if let (Some(Decision::OpenApi), Some(info)) = (&decision, info) {
+        match view.openapi.find(&info.path) {
+            Found::Here(page) => return call.openapi(&page, &head).await,
+            Found::Unavailable(why) => return Err(Error::Unavailable(why)),
+            Found::Upstream => is_listed = true,
+            Found::Unknown => {}
+        }
+    }
     let prepared = front.forwarder.prepare(&caller, context.client, Request::from_parts(head, body))?;
     match decision {
+        Some(Decision::OpenApi) => call.to_publisher(prepared, is_listed).await,
         None | Some(Decision::Discovery(_)) => call.to_upstream(prepared, NotFound::Pass, call.stand_ins()).await,
         Some(Decision::Upstream { not_found, otherwise, .. }) => {
             call.to_upstream(prepared, not_found, otherwise.or_else(|| call.stand_ins())).await
@@ -204,54 +213,6 @@ struct Call<'a> {
 }
 
 impl<'v> Call<'v> {
-    /// Answers with a merged document, once the server has allowed this caller to read it; `None` if there is none in the
-    /// form that is asked for.
-    async fn discovery(&self, path: &DiscoveryPath, head: &Parts) -> Result<Option<Answer>, Error> {
-        let found = match &self.view.discovery {
-            Discovery::Merged(documents) => documents.find(path, &head.headers, &head.uri),
-            Discovery::Awaited => match discovery::negotiate(&head.headers, &head.uri, path, V2Beta1::Given) {
-                Form::LeftToUpstream => return Ok(None),
-                _ => return Err(Error::Unavailable("not every server has said yet what it serves")),
-            },
-            Discovery::LeftToUpstream => return Ok(None),
-        };
-        let page = match found {
-            Found::Page(page) => Some(page),
-            Found::Unavailable => None,
-            Found::LeftToUpstream => return Ok(None),
-        };
-        let reader = match self.front.authorizer.reader(self.caller, head, self.ask_for(path, head)).await? {
-            Verdict::Allowed(reader) => reader,
-            Verdict::Refused(answer) => return Ok(Some(Answer::Streamed(answer))),
-        };
-        let page = page.ok_or(Error::Unavailable("no server that serves this group version can be reached"))?;
-        Ok(Some(Answer::Made(discovery::serve(&reader, &page, &head.headers))))
-    }
-
-    /// What the server says to this request, asked so that its answer is small where that is possible.
-    async fn ask_for(&self, path: &DiscoveryPath, head: &Parts) -> Result<Response<StreamedBody>, Error> {
-        let etag = match path {
-            DiscoveryPath::Api => &self.view.local.api_etag,
-            DiscoveryPath::Apis => &self.view.local.apis_etag,
-            // That it has no such document is an answer as well.
-            _ => return self.ask(head.clone(), NotFound::Pass).await,
-        };
-        let answer = self.ask(conditional(head, etag.as_ref()), NotFound::Unavailable).await?;
-        match answer.status() {
-            // A refusal in the form that the client accepts: what was asked just now accepts another.
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_ACCEPTABLE => {
-                self.ask(head.clone(), NotFound::Unavailable).await
-            }
-            _ => Ok(answer),
-        }
-    }
-
-    /// The server's own answer to a request for a document.
-    async fn ask(&self, head: Parts, not_found: NotFound) -> Result<Response<StreamedBody>, Error> {
-        let prepared = self.front.forwarder.prepare_bodiless(self.caller, self.context.client, head)?;
-        self.to_upstream(prepared, not_found, self.stand_ins()).await
-    }
-
     /// Sends to the co-located server; while it is down, to a peer that can answer in its place.
     ///
     /// Safety of retry: a peer is tried only after [`Failure::Unsent`].
@@ -297,16 +258,4 @@ impl<'v> Call<'v> {
             ((response, _), _) => Ok(response),
         }
     }
-}
-
-/// The client's own request for a document, asking for the local view and for it only if it has changed.
-fn conditional(head: &Parts, etag: Option<&HeaderValue>) -> Parts {
-    let mut head = head.clone();
-    let accept = discovery::accept_local_of(&head.headers);
-    head.headers.insert(ACCEPT, accept);
-    head.headers.remove(IF_NONE_MATCH);
-    if let Some(etag) = etag {
-        head.headers.insert(IF_NONE_MATCH, etag.clone());
-    }
-    head
 }

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::apimachinery::peer::Peer;
 use crate::discovery::Documents;
+use crate::openapi::OpenApi;
 use crate::routing::RoutingTable;
 
 /// Everything the data path and the admin listener need to know about the cluster.
@@ -20,6 +21,8 @@ pub struct ClusterView {
     pub routes: RoutingTable,
     /// What discovery says.
     pub discovery: Discovery,
+    /// What `/openapi/v3` and `/openapi/v2` publish.
+    pub openapi: OpenApi,
     /// The co-located kube-apiserver.
     pub local: LocalState,
     /// The other servers, by server ID.

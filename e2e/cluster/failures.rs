@@ -147,6 +147,8 @@ pub(crate) async fn front_started_beside_a_silent_peer_refuses_what_it_does_not_
     let silent = cluster.node("node-c").front().process();
     let own = cluster.node("node-a").front().process();
     own.stop().await?;
+    // What it remembers would be listed; here it knows nothing.
+    std::fs::remove_dir_all(cluster.cache_directory("node-a"))?;
     silent.freeze()?;
     own.spawn()?;
     let checked = beside_silent_peer(cluster).await;

@@ -4,9 +4,11 @@ mod clients;
 mod discovery;
 mod documents;
 mod failures;
+mod freshness;
 mod identity;
 mod metrics;
 mod namespaces;
+mod openapi;
 mod rerouting;
 mod support;
 mod watches;
@@ -38,10 +40,20 @@ fn main() -> ExitCode {
             discovery::all_fronts_answer_with_the_same_document,
             discovery::unchanged_document_is_not_sent_again,
             discovery::custom_resource_is_usable_at_once_and_listed_everywhere,
+            freshness::changes_on_a_server_show_through_every_node,
+            freshness::custom_resource_in_a_built_in_group_hides_nothing,
+            freshness::front_restarted_beside_a_stopped_one_lists_everything_at_once,
             discovery::who_may_not_read_discovery_gets_the_servers_own_answer,
             documents::every_listed_group_version_has_the_same_document_on_every_node,
             documents::entries_are_those_of_the_servers_that_own_them,
             documents::core_versions_differ_in_the_address_of_the_server_alone,
+            openapi::every_node_publishes_the_same_documents_with_everything,
+            openapi::v2_has_what_any_server_publishes,
+            openapi::subresource_of_a_newer_server_is_in_the_common_document,
+            openapi::outdated_hash_is_sent_on_to_the_current_one,
+            openapi::kubectl_explains_and_validates_what_only_a_peer_serves,
+            openapi::who_may_not_read_openapi_gets_the_servers_own_answer,
+            openapi::documents_of_a_lost_server_go_on_being_served,
             clients::of_aggregated_documents_list_everything_through_every_node,
             clients::of_legacy_documents_list_everything_through_every_node,
             clients::of_openapi_list_everything_through_every_node,

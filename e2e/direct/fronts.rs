@@ -1,14 +1,10 @@
 //! Two fronts that are each other's peers, each with a stub of an upstream.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use peerfront::apimachinery::peer::PeerKind;
 use peerfront::app::{self, Bound};
-use peerfront::settings::{
-    LogFormat, LoggingSettings, Peering, PeeringSettings, Settings, StaticPeer, UpstreamSettings,
-};
-use peerfront::testing::pki::{self, ControlPlane};
+use peerfront::testing::front;
+use peerfront::testing::pki::ControlPlane;
 use peerfront_e2e::{Client, Identity, KeyPair};
 
 use crate::upstream::Upstream;
@@ -72,33 +68,11 @@ impl Pair {
 impl Node {
     async fn start(plane: &ControlPlane, (name, address): (&str, SocketAddr), (peer, at): (&str, SocketAddr)) -> Self {
         let upstream = Upstream::start(plane, IpAddr::from(Ipv4Addr::LOCALHOST)).await;
-        let mut serving = plane.serving_settings();
-        serving.bind_addresses = vec![address.ip()];
-        serving.secure_port = address.port();
-        let ca_file = plane.path("serving-ca.crt");
-        let settings = Settings {
-            serving,
-            authentication: plane.authentication_settings(),
-            upstream: UpstreamSettings {
-                address: upstream.address(),
-                server_name: NAME.to_owned(),
-                ca_file: ca_file.clone(),
-            },
-            proxy_client: plane.front_proxy().write(&plane.path(""), pki::FRONT_PROXY_CLIENT),
-            peering: Peering::On(PeeringSettings {
-                ca_file,
-                advertise_address: address,
-                cidrs: Vec::new(),
-                static_peers: vec![StaticPeer { hostname: peer.to_owned(), address: at, kind: PeerKind::Front }],
-            }),
-            admin_bind_address: SocketAddr::new(address.ip(), 0),
-            hostname: name.to_owned(),
-            cache_dir: None,
-            advertise_address: None,
-            feature_gates: BTreeMap::new(),
-            logging: LoggingSettings { format: LogFormat::Text, filter: String::new() },
-            warnings: Vec::new(),
-        };
+        let mut settings = front::settings(plane, upstream.address());
+        settings.serving.bind_addresses = vec![address.ip()];
+        settings.serving.secure_port = address.port();
+        settings.peering = front::peering(plane, peer, at);
+        settings.hostname = name.to_owned();
         Self { upstream, address, bound: app::start(&settings, 1).await.unwrap() }
     }
 }

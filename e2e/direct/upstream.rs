@@ -62,6 +62,11 @@ fn answer(request: &Request<Incoming>, arrived: &mpsc::UnboundedSender<Arrived>)
         "/apis" => reply(StatusCode::OK, AGGREGATED, list(&[group(is_from_peer)])),
         "/api" => reply(StatusCode::OK, AGGREGATED, list(&[])),
         "/version" => reply(StatusCode::OK, "application/json", r#"{"minor":"35","gitVersion":"v1.35.4"}"#),
+        // It keeps no Leases, so that there is nothing to wait for.
+        path if path.starts_with("/apis/coordination.k8s.io/") => {
+            let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "Forbidden", "code": 403});
+            reply(StatusCode::FORBIDDEN, "application/json", status.to_string())
+        }
         "/readyz" => reply(StatusCode::OK, "text/plain", "ok"),
         path => {
             if path.starts_with(BELIEVED) {

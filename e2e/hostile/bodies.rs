@@ -5,9 +5,10 @@ use http::Method;
 use http_body_util::BodyExt;
 use hyper::body::Frame;
 use peerfront::testing::pki::Identity;
+use peerfront::testing::raw::Raw;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::client::{self, Raw, full, whole};
+use crate::client::{self, full, whole};
 use crate::fixture::{Fixture, ok};
 use crate::soon;
 

@@ -1,10 +1,10 @@
 //! Who may read the merged documents is the server's word, kept for seconds and for the very same caller only.
 
 use peerfront::app;
+use peerfront::testing::raw::Raw;
+use peerfront::testing::stub::{Exchange, Served, Stub};
 
-use crate::client::Raw;
 use crate::fixture::{Place, until_ready};
-use crate::stub::{Exchange, Served, Stub};
 
 const ACCEPT: &str = "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList\r\n";
 const SERVED: &[&str] = &["admissionregistration.k8s.io/v1=mutatingadmissionpolicies"];

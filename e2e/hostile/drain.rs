@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use peerfront::app::Bound;
+use peerfront::testing::pki::FRONT_PROXY_CLIENT;
+use peerfront::testing::raw::{self, Raw};
+use peerfront::testing::stub::{Exchange, Io, Stub};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::client::{self, Raw};
+use crate::client;
 use crate::fixture::{Fixture, Place, admin_get, ok};
 use crate::soon;
-use crate::stub::{Exchange, Io, Stub};
 
 /// Long-running requests go on for this time, and end within [`SPREAD`] after it.
 const CUTOFF: Duration = Duration::from_secs(10);
@@ -126,11 +128,11 @@ async fn stop_loses_no_request_of_a_connection_that_is_open() {
         stream.set_nonblocking(true).unwrap();
         let stream = tokio::net::TcpStream::from_std(stream).unwrap();
         if number % 2 == 0 {
-            let mut raw = Raw::new(client::handshake(plane, stream, None, b"http/1.1").await);
+            let mut raw = Raw::new(raw::handshake(plane, stream, None, b"http/1.1").await);
             let answer = raw.get("/api/v1/pods", "").await;
             assert_eq!((answer.code(), answer.all("connection")), (200, vec!["close"]), "{number}");
         } else {
-            let mut h2 = client::h2_on(client::handshake(plane, stream, Some(&alice), b"h2").await).await;
+            let mut h2 = client::h2_on(raw::handshake(plane, stream, Some(&alice), b"h2").await).await;
             let answer = h2.send_request(client::request("/api/v1/pods", &[])).await.unwrap();
             assert_eq!(answer.status(), 200, "{number}");
         }
@@ -149,6 +151,7 @@ async fn process_told_to_stop_twice_stops_at_once() {
         })
     })
     .await;
+    place.plane.front_proxy().write(&place.plane.path(""), FRONT_PROXY_CLIENT);
     let file = |name: &str| place.plane.path(name).display().to_string();
     let mut process = tokio::process::Command::new(env!("CARGO_BIN_EXE_peerfront"))
         .env_clear()

@@ -1,8 +1,9 @@
 //! Where a message ends, and what belongs to one connection only.
 
+use peerfront::testing::stub::{Exchange, Io, Served};
+
 use crate::client::{self, whole};
 use crate::fixture::{Fixture, ok};
-use crate::stub::{Exchange, Io, Served};
 
 /// A script that reads the request and writes these bytes, then goes on.
 fn answering(bytes: &'static str) -> impl Fn(Exchange) -> Served + Send + Sync + 'static {

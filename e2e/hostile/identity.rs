@@ -2,10 +2,11 @@
 
 use http::HeaderName;
 use peerfront::testing::pki::Identity;
+use peerfront::testing::raw::Raw;
+use peerfront::testing::stub::{Exchange, Seen, Served, Stub};
 
-use crate::client::{self, Raw};
+use crate::client;
 use crate::fixture::{Fixture, Place, ok};
-use crate::stub::{Exchange, Seen, Served, Stub};
 
 /// Ways to write the identity of somebody else.
 const FORGED: &[(&str, &str)] = &[

@@ -1,6 +1,8 @@
 //! How large a request head may be, and what happens beyond.
 
-use crate::client::{self, Raw};
+use peerfront::testing::raw::Raw;
+
+use crate::client;
 use crate::fixture::{Fixture, ok};
 
 #[tokio::test]

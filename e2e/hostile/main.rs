@@ -16,17 +16,5 @@ mod paths;
 mod peers;
 mod pool;
 mod streams;
-mod stub;
 
-use std::time::Duration;
-
-/// Longer than anything here takes, so that a hang fails with what was awaited.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits for a future, but not for ever.
-async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
-        Ok(value) => value,
-        Err(_) => panic!("waited in vain for {what}"),
-    }
-}
+use peerfront::testing::soon;

@@ -1,11 +1,12 @@
 //! What becomes of requests that peers should answer.
 
 use peerfront::app::{self, Bound};
+use peerfront::testing::front;
+use peerfront::testing::raw::Raw;
+use peerfront::testing::stub::{Exchange, Served, Stub};
 
-use crate::client::Raw;
 use crate::fixture::{Place, until_ready};
 use crate::soon;
-use crate::stub::{Exchange, Served, Stub};
 
 const PATH: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
 const SERVED: &[&str] = &["admissionregistration.k8s.io/v1=mutatingadmissionpolicies"];
@@ -28,7 +29,8 @@ async fn front(place: &Place, stub: &Stub, hostname: &str, port: u16, peer: u16)
     let mut settings = place.settings(stub.address);
     settings.serving.secure_port = port;
     settings.hostname = hostname.to_owned();
-    settings.peering = place.peering_with(if hostname == "node-a" { "node-b" } else { "node-a" }, peer);
+    let other = if hostname == "node-a" { "node-b" } else { "node-a" };
+    settings.peering = front::peering(&place.plane, other, ([127, 0, 0, 1], peer).into());
     app::start(&settings, 1).await.unwrap()
 }
 

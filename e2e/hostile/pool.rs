@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use peerfront::testing::raw::Raw;
+use peerfront::testing::stub::{Exchange, Served};
 use tokio::io::AsyncWriteExt;
 
 use crate::fixture::{Fixture, ok};
-use crate::stub::{Exchange, Served};
 
 /// How a server ends a connection on which it has answered before.
 #[derive(Clone, Copy, Debug)]
@@ -170,7 +171,7 @@ async fn answer_before_the_end_of_the_upload_is_passed_on() {
 async fn server_that_is_down_is_a_status_and_returns() {
     let fixture = Fixture::start(ok).await;
     let Fixture { place, stub, address, front: _front } = fixture;
-    let mut raw = crate::client::Raw::open(&place.plane, address, None).await;
+    let mut raw = Raw::open(&place.plane, address, None).await;
     assert_eq!(raw.get("/api/v1/pods", "").await.code(), 200);
     drop(stub);
     let deadline = async {

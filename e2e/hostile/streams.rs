@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt;
+use peerfront::testing::stub::{Exchange, Io};
 use tokio::time::Instant;
 
 use crate::client;
 use crate::fixture::Fixture;
 use crate::soon;
-use crate::stub::{Exchange, Io};
 
 /// Longest time of a small request while others hang, in a debug build on a busy machine.
 const PROMPT: Duration = Duration::from_secs(5);

@@ -1,11 +1,13 @@
 //! Tunnels count as requests under way until they end, in the metrics and when the front stops.
 
+use peerfront::testing::front::admin_get;
+
 use crate::fixture::{EXEC, Fixture};
 use crate::soon;
 
 async fn in_flight(fixture: &Fixture, kind: &str) -> String {
     let series = format!("peerfront_current_inflight_requests{{request_kind=\"{kind}\"}} ");
-    let metrics = fixture.admin_get("/metrics").await;
+    let metrics = admin_get(fixture.front.admin_address, "/metrics").await;
     let line = metrics.lines().find_map(|line| line.strip_prefix(&series));
     line.unwrap_or_else(|| panic!("no {series} in {metrics}")).to_owned()
 }

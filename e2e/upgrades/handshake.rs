@@ -1,6 +1,7 @@
 //! Heads of a handshake, there and back.
 
-use crate::client::web_socket;
+use peerfront::testing::raw::web_socket;
+
 use crate::fixture::{EXEC, Fixture};
 use crate::values;
 

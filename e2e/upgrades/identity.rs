@@ -1,6 +1,7 @@
 //! Whose request it is that is upgraded.
 
-use crate::client::web_socket;
+use peerfront::testing::raw::web_socket;
+
 use crate::fixture::{ATTACH, EXEC, Fixture};
 
 const FORGED: &str = "X-Remote-User: admin\r\nX-Remote-Group: system:masters\r\nX-Remote-Extra-Scope: all\r\n\
@@ -62,7 +63,7 @@ async fn tokens_pass_untouched() {
             assert!(!call.head.to_ascii_lowercase().contains("x-remote-"), "{}", call.head);
             assert_eq!(call.all("x-kubernetes-peer-proxied"), ["true"]);
             call.write("HTTP/1.1 401 Unauthorized\r\nContent-Length: 4\r\n\r\nwho?").await;
-            let (head, body) = client.answer().await;
+            let (head, body) = client.answer().await.into_parts();
             assert!(head.starts_with("HTTP/1.1 401 ") && body == "who?", "{head}");
         }
     }

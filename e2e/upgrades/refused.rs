@@ -1,6 +1,7 @@
 //! What never becomes a tunnel.
 
-use crate::client::web_socket;
+use peerfront::testing::raw::web_socket;
+
 use crate::fixture::{EXEC, Fixture};
 use crate::stub::Call;
 
@@ -24,11 +25,11 @@ async fn refusal_is_relayed_and_what_follows_is_a_fresh_request() {
         let mut refused = fixture.upstream.call().await;
         assert_eq!(refused.all("upgrade"), ["websocket"]);
         refused.write(format!("HTTP/1.1 {status}\r\nContent-Length: 7\r\n\r\nbecause")).await;
-        let (head, body) = client.answer().await;
+        let (head, body) = client.answer().await.into_parts();
         assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{head}");
         assert_eq!(body, "because");
         assert_fresh(&mut fixture.upstream.call().await).await;
-        assert_eq!(client.answer().await.1, "no");
+        assert_eq!(client.answer().await.into_parts().1, "no");
         assert!(refused.until_closed().await.is_empty(), "{status}: bytes behind a refused upgrade");
     }
 }
@@ -44,10 +45,10 @@ async fn bytes_behind_a_late_refusal_reach_no_server_raw() {
     refused.write("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 7\r\n\r\nbe").await;
     client.write(SECOND).await;
     refused.write("cause").await;
-    assert_eq!(client.answer().await.1, "because");
+    assert_eq!(client.answer().await.into_parts().1, "because");
     for _ in 0..2 {
         assert_fresh(&mut fixture.upstream.call().await).await;
-        assert_eq!(client.answer().await.1, "no");
+        assert_eq!(client.answer().await.into_parts().1, "no");
     }
     assert!(refused.until_closed().await.is_empty());
 }
@@ -60,7 +61,7 @@ async fn switch_to_what_was_not_asked_for_is_an_error() {
         client.write(web_socket(EXEC) + SECOND).await;
         let mut call = fixture.upstream.call().await;
         call.write(format!("HTTP/1.1 101 Switching Protocols\r\n{upgrade}Connection: Upgrade\r\n\r\nsecret")).await;
-        let (head, body) = client.answer().await;
+        let (head, body) = client.answer().await.into_parts();
         assert!(head.starts_with("HTTP/1.1 503 "), "{upgrade:?}: {head}");
         assert!(!body.contains("secret") && body.contains("ServiceUnavailable"), "{body}");
         assert!(call.until_closed().await.is_empty(), "{upgrade:?}");
@@ -88,7 +89,7 @@ async fn other_protocols_are_not_asked_for_and_never_tunneled() {
         }
         call.write(format!("HTTP/1.1 101 Switching Protocols\r\nUpgrade: {protocol}\r\nConnection: Upgrade\r\n\r\n"))
             .await;
-        let (head, _) = client.answer().await;
+        let (head, _) = client.answer().await.into_parts();
         assert!(head.starts_with("HTTP/1.1 503 "), "{ask:?}: {head}");
         client.write(SECOND).await;
         assert!(call.until_closed().await.is_empty(), "{ask:?}");
@@ -101,7 +102,7 @@ async fn connect_is_no_tunnel() {
     let mut fixture = Fixture::start().await;
     let mut client = fixture.alice().await;
     client.write(format!("CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: front\r\n\r\n{SECOND}")).await;
-    let (head, _) = client.answer().await;
+    let (head, _) = client.answer().await.into_parts();
     assert!(head.starts_with("HTTP/1.1 400 "), "{head}");
     // The server was not asked, and what follows is a request like any other.
     assert_fresh(&mut fixture.upstream.call().await).await;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use peerfront::testing::raw::web_socket;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::client::web_socket;
 use crate::fixture::{ATTACH, EXEC, Fixture};
 use crate::is_full;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::{BodyExt, Either, Empty, Full};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
@@ -30,11 +30,11 @@ const LINGER: Duration = Duration::from_millis(500);
 ///
 /// It may be answered before all of it has been read. The rest is read and dropped for a while: closing a connection with
 /// unread bytes in it resets it, and the client, still sending, would lose the answer.
-pub struct RequestBody(Either<Incoming, Empty<Bytes>>);
+pub struct RequestBody(Content);
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        let Either::Left(body) = std::mem::replace(&mut self.0, Either::Right(Empty::new())) else { return };
+        let Content::Stream(body) = std::mem::replace(&mut self.0, Content::none()) else { return };
         if body.is_end_stream() {
             return;
         }
@@ -70,13 +70,13 @@ impl RequestBody {
     /// No body.
     #[must_use]
     pub fn empty() -> Self {
-        Self(Either::Right(Empty::new()))
+        Self(Content::none())
     }
 }
 
 impl From<Incoming> for RequestBody {
     fn from(body: Incoming) -> Self {
-        Self(Either::Left(body))
+        Self(Content::Stream(body))
     }
 }
 
@@ -88,10 +88,7 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match &mut self.0 {
-            Either::Left(body) => Pin::new(body).poll_frame(context),
-            Either::Right(body) => Pin::new(body).poll_frame(context).map_err(|never: Infallible| match never {}),
-        }
+        Pin::new(&mut self.0).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -112,15 +109,14 @@ pub struct StreamedBody {
 }
 
 enum Source {
-    Stream(Incoming),
-    Read(Full<Bytes>),
+    Content(Content),
     Broken(Option<hyper::Error>),
     Switched(Option<Tunnel>),
 }
 
 impl StreamedBody {
     pub(super) fn new(incoming: Incoming, lease: Option<Lease>) -> Self {
-        let mut body = Self { source: Source::Stream(incoming), lease };
+        let mut body = Self { source: Source::Content(Content::Stream(incoming)), lease };
         if body.is_end_stream() {
             body.give_back();
         }
@@ -129,7 +125,7 @@ impl StreamedBody {
 
     /// A body that has been read already.
     pub(super) fn read(bytes: Bytes) -> Self {
-        Self { source: Source::Read(Full::new(bytes)), lease: None }
+        Self { source: Source::Content(Content::Read(Full::new(bytes))), lease: None }
     }
 
     /// A body whose reading failed.
@@ -166,8 +162,7 @@ impl Body for StreamedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = match &mut self.source {
-            Source::Stream(body) => Pin::new(body).poll_frame(context),
-            Source::Read(body) => Pin::new(body).poll_frame(context).map_err(|never: Infallible| match never {}),
+            Source::Content(body) => Pin::new(body).poll_frame(context),
             Source::Broken(error) => Poll::Ready(error.take().map(Err)),
             Source::Switched(_) => Poll::Ready(None),
         };
@@ -184,8 +179,7 @@ impl Body for StreamedBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
-            Source::Stream(body) => body.is_end_stream(),
-            Source::Read(body) => body.is_end_stream(),
+            Source::Content(body) => body.is_end_stream(),
             Source::Broken(error) => error.is_none(),
             Source::Switched(_) => true,
         }
@@ -193,10 +187,50 @@ impl Body for StreamedBody {
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            Source::Stream(body) => body.size_hint(),
-            Source::Read(body) => body.size_hint(),
+            Source::Content(body) => body.size_hint(),
             Source::Broken(_) => SizeHint::default(),
             Source::Switched(_) => SizeHint::with_exact(0),
+        }
+    }
+}
+
+/// What the bodies of both ways are made of.
+enum Content {
+    Stream(Incoming),
+    Read(Full<Bytes>),
+}
+
+impl Content {
+    fn none() -> Self {
+        Self::Read(Full::default())
+    }
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match &mut *self {
+            Self::Stream(body) => Pin::new(body).poll_frame(context),
+            Self::Read(body) => Pin::new(body).poll_frame(context).map_err(|never: Infallible| match never {}),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Stream(body) => body.is_end_stream(),
+            Self::Read(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Stream(body) => body.size_hint(),
+            Self::Read(body) => body.size_hint(),
         }
     }
 }

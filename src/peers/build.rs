@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::cluster::{Cluster, Server};
 use super::fetch::Document;
+use super::openapi::Published;
 use super::readiness::conditions;
 use crate::apimachinery::gvr::GroupVersion;
 use crate::discovery::model::ApiVersionDiscovery;
@@ -22,26 +23,32 @@ pub(super) struct Builder {
     last: Option<(Inputs, Arc<Documents>)>,
     /// Set once documents have been given out: they never go away again.
     is_started: bool,
+    openapi: Published,
 }
 
 impl Builder {
     /// Makes a builder; `peering_off` says why there are no peers.
     pub(super) fn new(peering_off: Option<String>) -> Self {
-        Self { peering_off, last: None, is_started: false }
+        Self { peering_off, last: None, is_started: false, openapi: Published::default() }
+    }
+
+    /// Takes what has come of the servers' OpenAPI documents.
+    pub(super) fn set_openapi(&mut self, openapi: Published) {
+        self.openapi = openapi;
     }
 
     /// The view of the cluster as it is known at `now`.
     pub(super) fn build(&mut self, cluster: &Cluster, now: Instant) -> ClusterView {
         // A local server that does not come back after this front's restart is listed as before it, as a lost one.
-        let is_local_known =
-            cluster.local.health.standing().heard || (cluster.local.is_remembered && cluster.local.is_lost(now));
+        let is_local_known = cluster.local.health.standing().heard || cluster.is_local_missing(now);
         self.is_started |= is_local_known && !cluster.awaits_peers(now);
         ClusterView {
             routes: routes(cluster, now),
             discovery: self.discovery(cluster, now),
+            openapi: self.openapi.state.clone(),
             local: local_state(&cluster.local),
-            peers: cluster.peers.values().filter_map(|server| peer_state(server, now)).collect(),
-            readiness: conditions(cluster, self.peering_off.as_deref(), now),
+            peers: cluster.peers.values().filter_map(|server| peer_state(cluster, server, now)).collect(),
+            readiness: conditions(cluster, self.peering_off.as_deref(), &self.openapi, now),
         }
     }
 }
@@ -65,7 +72,7 @@ impl Builder {
 }
 
 fn inputs(cluster: &Cluster, now: Instant) -> Inputs {
-    let is_given = cluster.servers().any(|server| server.gives_v2beta1 && !server.is_lost(now));
+    let is_given = cluster.servers().any(|server| server.gives_v2beta1 && !cluster.is_lost(server, now));
     Inputs {
         local: cluster.local.id.clone(),
         api: settled(cluster, now, |server| server.api.as_ref()),
@@ -77,7 +84,7 @@ fn inputs(cluster: &Cluster, now: Instant) -> Inputs {
 
 /// Every server's list with its freshness settled.
 fn settled(cluster: &Cluster, now: Instant, document: fn(&Server) -> Option<&Document>) -> Lists {
-    let (lost, live): (Vec<&Server>, Vec<&Server>) = cluster.servers().partition(|server| server.is_lost(now));
+    let (lost, live): (Vec<&Server>, Vec<&Server>) = cluster.servers().partition(|server| cluster.is_lost(server, now));
     let local = document(&cluster.local);
     let listed = |servers: Vec<&Server>| -> Lists {
         let lists = servers.into_iter().filter_map(|server| Some((server, document(server)?)));
@@ -177,14 +184,14 @@ fn local_state(server: &Server) -> LocalState {
     }
 }
 
-fn peer_state(server: &Server, now: Instant) -> Option<PeerState> {
+fn peer_state(cluster: &Cluster, server: &Server, now: Instant) -> Option<PeerState> {
     let standing = server.health.standing();
     Some(PeerState {
         peer: Arc::clone(server.peer.as_ref()?),
         available: server.is_available(),
         unreachable: standing.unreachable,
         heard: standing.heard,
-        lost: server.is_lost(now),
+        lost: cluster.is_lost(server, now),
         error: server.error.clone(),
     })
 }

@@ -15,6 +15,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
 use self::directory::Directory;
+use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
 use crate::discovery::ApiGroupDiscoveryList;
 use crate::discovery::legacy::LegacyDocuments;
@@ -35,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What one server said last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Remembered {
+    /// How it was reached; `None` for the local server.
+    pub(super) peer: Option<Arc<Peer>>,
     pub(super) api: Option<Arc<ApiGroupDiscoveryList>>,
     pub(super) apis: Option<Arc<ApiGroupDiscoveryList>>,
     pub(super) legacy: Arc<LegacyDocuments>,
@@ -67,7 +70,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Reads what is known of servers, and starts the task.
+    /// Reads what is known, and starts the task.
     pub(super) async fn open(path: PathBuf) -> (Self, Memory) {
         let directory = Arc::new(Directory::new(path));
         let (memory, problems) = load(&directory).await;

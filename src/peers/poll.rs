@@ -17,9 +17,9 @@ pub struct Intervals {
     /// For the co-located server; default 1 s: a CRD that a client has just made shows in the merged documents a second
     /// later.
     pub local: Duration,
-    /// For each peer; default 1 s as well: a change there must show through every node within two seconds, and peers'
-    /// servers give no sign of one that this front could see, save for CRDs and APIServices. Three fronts cost each
-    /// server six conditional requests a second.
+    /// For each peer; default 1 s as well: a change there must show through every node within two seconds. Fronts
+    /// announce changes in their Leases, but plain kube-apiservers and fronts without the right to keep one do not. Three
+    /// fronts cost each server six conditional requests a second.
     pub peer: Duration,
     /// Until CRDs and APIServices are asked for again after a refusal; default 15 s: an administrator who has just
     /// granted the rights looks at readiness next, and each refusal is a line in two logs.
@@ -65,6 +65,19 @@ pub(super) struct Signals {
     pub(super) doubt: Notify,
     /// What it serves has probably changed: it is read soon, and for a moment more often.
     pub(super) change: Notify,
+}
+
+impl Signals {
+    /// A front has announced something: another holder means that it was restarted, else its server serves something
+    /// new. Both are in the text, the holder first.
+    pub(super) fn announced(&self, before: Option<&String>, now: &str) {
+        let holder = |text: &str| text.split_once(' ').map(|(holder, _)| holder.to_owned());
+        if before.is_some_and(|before| holder(before) == holder(now)) {
+            self.change.notify_one();
+        } else {
+            self.doubt.notify_one();
+        }
+    }
 }
 
 /// Reads `source` until nobody wants the reports any more: every `every`, and when there is a signal.

@@ -4,19 +4,27 @@ use tokio::time::Instant;
 
 use super::cluster::{Cluster, Server};
 use super::exclusions::Problem;
+use super::openapi::Published;
+use crate::openapi::OpenApi;
 use crate::view::{Condition, ConditionState};
 
 /// Grants `system:kube-peerfront` what it needs.
 const GRANT: &str = "kubectl apply -f kubeadm/rbac.yaml";
 
 /// Every condition, met or not, always in the same order. `peering_off` says why there are no peers.
-pub(super) fn conditions(cluster: &Cluster, peering_off: Option<&str>, now: Instant) -> Vec<Condition> {
+pub(super) fn conditions(
+    cluster: &Cluster,
+    peering_off: Option<&str>,
+    openapi: &Published,
+    now: Instant,
+) -> Vec<Condition> {
     vec![
         local(&cluster.local),
         peers(cluster, peering_off, now),
         exclusions(cluster, peering_off),
         leases(cluster, peering_off),
         cache(cluster),
+        documents(openapi),
     ]
 }
 
@@ -55,6 +63,22 @@ fn peers(cluster: &Cluster, peering_off: Option<&str>, now: Instant) -> Conditio
         None => (ConditionState::Degraded, failed.join("; ")),
     };
     Condition { name: "peer-discovery", state, message }
+}
+
+/// OpenAPI is waited for as long as its requests are refused.
+fn documents(openapi: &Published) -> Condition {
+    let missing = &openapi.missing;
+    let (state, message) = match openapi.state {
+        OpenApi::Awaited if missing.is_empty() => {
+            (ConditionState::Waiting, "OpenAPI documents are being read and merged".to_owned())
+        }
+        OpenApi::Awaited => {
+            (ConditionState::Waiting, format!("not every index of OpenAPI documents is read: {missing}"))
+        }
+        _ if missing.is_empty() => (ConditionState::Met, String::new()),
+        _ => (ConditionState::Degraded, format!("OpenAPI documents cannot be read: {missing}")),
+    };
+    Condition { name: "openapi", state, message }
 }
 
 fn leases(cluster: &Cluster, peering_off: Option<&str>) -> Condition {

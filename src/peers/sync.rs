@@ -1,6 +1,7 @@
 //! The one task that knows everything: takes what the loops report, builds the view and publishes it if it is new.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
@@ -15,14 +16,17 @@ use super::cluster::{Cluster, Server};
 use super::details::{Details, DetailsReader};
 use super::exclusions::{self, Excluded};
 use super::fetch::{Limits, ServerReader};
+use super::health::UNHEARD_LIMIT;
 use super::leases::{Found, LeaseSetup, Leases};
 use super::metrics::{Metrics, ServerMetrics};
+use super::openapi;
 use super::poll::{self, Report, Signals};
 use super::{Peering, Setup};
 use crate::apimachinery::peer::{Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
 use crate::drain;
-use crate::view::{self, ViewReader, ViewWriter};
+use crate::openapi::OpenApi;
+use crate::view::{self, Discovery, ViewReader, ViewWriter};
 
 /// Reports that may wait for the publisher. It takes all that wait before it builds once, so the number only has to
 /// cover a burst; a full channel makes loops wait, nothing else.
@@ -38,10 +42,21 @@ pub struct Controller {
     loops: BTreeMap<ServerId, Loop>,
     tasks: JoinSet<()>,
     cache: Option<Cache>,
+    remembered: RememberedPeers,
     view: ViewWriter,
+    /// Tells the loop of OpenAPI documents of the cluster, and takes what comes of it.
+    openapi: (watch::Sender<openapi::Inputs>, watch::Receiver<openapi::Published>),
     leases: watch::Receiver<Found>,
     found: Found,
     served: watch::Sender<Option<String>>,
+}
+
+/// The peers of an earlier run.
+#[derive(Default)]
+struct RememberedPeers {
+    peers: Vec<Arc<Peer>>,
+    /// Until when they count as peers, whoever else names them.
+    until: Option<Instant>,
 }
 
 /// Where the loops report.
@@ -66,10 +81,16 @@ impl Controller {
     pub fn new(setup: Setup) -> (Self, ViewReader) {
         let now = Instant::now();
         let mut cluster = Cluster::new(Server::local(&setup.hostname, now));
-        for peer in known_peers(&setup, &Found::default()) {
+        for peer in known_peers(&setup, &Found::default(), &[]) {
             cluster.add(&peer, now);
         }
         let mut builder = Builder::new(setup.peering.off_reason());
+        let state = match setup.peering {
+            Peering::On(_) => OpenApi::Awaited,
+            Peering::Off(_) => OpenApi::LeftToUpstream,
+        };
+        let published = openapi::Published { state, missing: String::new() };
+        builder.set_openapi(published.clone());
         let (view, reader) = view::channel(builder.build(&cluster, now));
         let controller = Self {
             identity: client::identity(&setup.identity_headers),
@@ -79,7 +100,9 @@ impl Controller {
             loops: BTreeMap::new(),
             tasks: JoinSet::new(),
             cache: None,
+            remembered: RememberedPeers::default(),
             view,
+            openapi: (watch::Sender::new(openapi::Inputs::default()), watch::Sender::new(published).subscribe()),
             leases: watch::channel(Found::default()).1,
             found: Found::default(),
             served: watch::Sender::new(None),
@@ -113,8 +136,8 @@ impl Controller {
         let (details, mut detailed) = mpsc::channel(REPORTS);
         let outlets = Outlets { lists, details };
         let (excluded, mut exclusions) = watch::channel(Excluded::default());
-        let mut found = self.leases.clone();
         let objects_changed = Arc::new(Notify::new());
+        let mut found = self.leases.clone();
         self.start_local(&outlets);
         self.reconcile_peers(&outlets);
         if let Peering::On(_) = self.setup.peering {
@@ -122,6 +145,7 @@ impl Controller {
             let changed = Arc::clone(&objects_changed);
             self.tasks.spawn(exclusions::run(self.local_kube_client(), refused, excluded, changed));
         }
+        self.start_openapi();
         loop {
             self.publish();
             let wake = self.cluster.next_wake(Instant::now());
@@ -135,10 +159,15 @@ impl Controller {
                     let excluded = exclusions.borrow_and_update().clone();
                     self.cluster.exclude(excluded, Instant::now());
                 }
+                Ok(()) = self.openapi.1.changed() => {
+                    self.builder.set_openapi(self.openapi.1.borrow_and_update().clone());
+                    self.cluster.make_due();
+                }
                 Ok(()) = found.changed() => {
                     let now_found = found.borrow_and_update().clone();
                     self.take_found(now_found, &outlets);
                 }
+                () = sleep_until_some(self.remembered.until) => self.forget(&outlets),
                 () = sleep_until_some(wake) => self.cluster.wake(Instant::now()),
                 () = self.view.closed() => break,
                 () = drain.draining() => break,
@@ -159,14 +188,35 @@ impl Controller {
         }
     }
 
-    /// Takes what an earlier run knew. Nothing is merged without peers, so nothing is kept either.
+    /// Takes what an earlier run knew, peers included: those that Leases do not name any more may have left while this
+    /// front was away, or may be named only once the local server answers. Nothing is merged without peers, so nothing
+    /// is kept either.
     async fn remember(&mut self) {
         let Peering::On(_) = self.setup.peering else { return };
         let Some(path) = self.setup.cache_dir.clone() else { return };
         let (mut cache, memory) = Cache::open(path).await;
+        let now = Instant::now();
+        self.remembered.peers = memory.values().filter_map(|server| server.peer.clone()).collect();
+        self.remembered.until = (!self.remembered.peers.is_empty()).then(|| now + UNHEARD_LIMIT);
+        for peer in known_peers(&self.setup, &self.found, &self.remembered.peers) {
+            self.cluster.add(&peer, now);
+        }
         self.cluster.restore(memory);
         self.cluster.cache(cache.current_problem());
         self.cache = Some(cache);
+    }
+
+    /// Peers that nobody but an earlier run names.
+    fn remembered_only(&self) -> BTreeSet<ServerId> {
+        let named: BTreeSet<ServerId> =
+            known_peers(&self.setup, &self.found, &[]).into_iter().map(|peer| peer.id.clone()).collect();
+        self.remembered.peers.iter().map(|peer| peer.id.clone()).filter(|id| !named.contains(id)).collect()
+    }
+
+    /// Peers that nobody else has named for so long have left.
+    fn forget(&mut self, outlets: &Outlets) {
+        self.remembered = RememberedPeers::default();
+        self.reconcile_peers(outlets);
     }
 
     /// A server lists what an object declares a moment after it has told of the object, so all are asked soon.
@@ -187,6 +237,8 @@ impl Controller {
                 known.metrics.set_available(state.available);
             }
         }
+        let is_started = !matches!(view.discovery, Discovery::Awaited);
+        self.openapi.0.send_replace(openapi::Inputs::of(&self.cluster, is_started));
         self.view.publish(view);
         let served = self.cluster.local.served_hash();
         self.served.send_if_modified(|known| {
@@ -225,15 +277,18 @@ impl Controller {
         if known.peers != self.found.peers {
             self.reconcile_peers(outlets);
         }
-        self.cluster.take_ended(self.found.ended.clone());
+        let mut ended = self.found.ended.clone();
         if self.found.is_complete {
+            ended.extend(self.remembered_only());
             self.cluster.leases_known();
         }
+        self.cluster.take_ended(ended);
         for (id, news) in &self.found.announced {
-            if known.announced.get(id) != Some(news)
+            let before = known.announced.get(id);
+            if before != Some(news)
                 && let Some(peer) = self.loops.get(id)
             {
-                peer.signals.change.notify_one();
+                peer.signals.announced(before, news);
             }
         }
     }
@@ -248,11 +303,26 @@ impl Controller {
         self.start(self.cluster.local.id.clone(), None, client, metrics, outlets);
     }
 
+    /// OpenAPI is read by a task of its own, so that it never delays what is read here.
+    fn start_openapi(&mut self) {
+        let Peering::On(peers) = &self.setup.peering else { return };
+        let setup = openapi::Setup {
+            upstream: (self.setup.upstream_address, Arc::clone(&self.setup.upstream)),
+            peers: Arc::clone(peers),
+            identity: Arc::clone(&self.identity),
+            every: self.setup.intervals.peer,
+            limits: openapi::Limits::default(),
+        };
+        let published = watch::Sender::new(self.openapi.1.borrow().clone());
+        self.openapi.1 = published.subscribe();
+        self.tasks.spawn(openapi::run(setup, self.openapi.0.subscribe(), published));
+    }
+
     /// Makes the loops fit the list of peers.
     fn reconcile_peers(&mut self, outlets: &Outlets) {
         let Peering::On(connector) = &self.setup.peering else { return };
         let connector = Arc::clone(connector);
-        let wanted = known_peers(&self.setup, &self.found);
+        let wanted = known_peers(&self.setup, &self.found, &self.remembered.peers);
         let ids: BTreeSet<&ServerId> = wanted.iter().map(|peer| &peer.id).collect();
         let gone: Vec<ServerId> = self.cluster.peers.keys().filter(|id| !ids.contains(id)).cloned().collect();
         for id in gone {
@@ -322,14 +392,17 @@ async fn cache_problem(cache: &mut Option<Cache>) -> Option<String> {
     }
 }
 
-/// Static peers and those found through Leases, without this node and without doubles, of which the static one counts;
-/// none while peering is off.
-fn known_peers(setup: &Setup, found: &Found) -> Vec<Arc<Peer>> {
+/// Static peers, those found through Leases and those of an earlier run, without this node and without doubles, of
+/// which the first one counts; none while peering is off. At an address where another peer is now nobody is remembered.
+fn known_peers(setup: &Setup, found: &Found, remembered: &[Arc<Peer>]) -> Vec<Arc<Peer>> {
     let mut seen = BTreeSet::from([ServerId::from_hostname(&setup.hostname)]);
     match setup.peering {
         Peering::Off(_) => Vec::new(),
         Peering::On(_) => {
-            let all = setup.static_peers.iter().chain(&found.peers);
+            let now: Vec<&Arc<Peer>> = setup.static_peers.iter().chain(&found.peers).collect();
+            let addresses: BTreeSet<SocketAddr> = now.iter().map(|peer| peer.address).collect();
+            let before = remembered.iter().filter(|peer| !addresses.contains(&peer.address));
+            let all = now.iter().copied().chain(before);
             all.filter(|peer| seen.insert(peer.id.clone())).cloned().collect()
         }
     }

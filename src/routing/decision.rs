@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::Method;
+
 use super::exclusion::Exclusion;
 use super::served::Verb;
 use super::table::{Entry, ResourceRoutes, Routes, RoutingTable};
@@ -16,6 +18,8 @@ use crate::request_info::RequestInfo;
 pub enum Decision<'v> {
     /// peerfront itself, with a merged document; if it has none for this request, [`unmerged`] goes on.
     Discovery(DiscoveryPath),
+    /// peerfront itself or the local server, as it stands with the OpenAPI document.
+    OpenApi,
     /// The local server.
     Upstream {
         /// Why it, and not a peer.
@@ -159,8 +163,15 @@ fn non_resource<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -
             unmerged(info, hop, table)
         }
         Some(path) => Decision::Discovery(path),
+        None if hop == Hop::First && is_open_api(info) => Decision::OpenApi,
         None => unmerged(info, hop, table),
     }
+}
+
+/// Whether it is a GET or HEAD of an OpenAPI document.
+fn is_open_api(info: &RequestInfo<'_>) -> bool {
+    let is_document = matches!(&*info.path, "/openapi/v2" | "/openapi/v3") || info.path.starts_with("/openapi/v3/");
+    is_document && matches!(*info.method, Method::GET | Method::HEAD)
 }
 
 /// Decides about a request for no resource that no merged document answers: the local server does, but for documents of
@@ -321,6 +332,7 @@ impl fmt::Display for Decision<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Discovery(_) => f.write_str("answered here with the merged document"),
+            Self::OpenApi => f.write_str("answered here, or left to the local server where all servers agree"),
             Self::Upstream { why, .. } => write!(f, "local server: {why}"),
             Self::Peer(candidates) => write!(f, "peer: {}", candidates.why),
             Self::Unavailable(unavailable) => write!(f, "nobody: {unavailable}"),

@@ -105,6 +105,17 @@ impl Exclusions {
         (self.only_built_in() && !is_built_in(&group_version.group)).then_some(Exclusion::NotBuiltIn)
     }
 
+    /// Why the OpenAPI document of a group version is left to the local server: it describes one that is, or a CRD's
+    /// resources outside of the built-in groups.
+    #[must_use]
+    pub fn of_document(&self, group_version: &GroupVersion) -> Option<Exclusion> {
+        self.of_group_version(group_version).or_else(|| {
+            let is_defined = !is_built_in(&group_version.group)
+                && self.custom_resources().any(|resource| resource.group_version == *group_version);
+            is_defined.then_some(Exclusion::CustomResource)
+        })
+    }
+
     /// Whether peers serve built-in groups only, because one kind of definition has not been read.
     #[must_use]
     pub fn only_built_in(&self) -> bool {

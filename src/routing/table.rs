@@ -150,7 +150,7 @@ impl RoutingTable {
     }
 
     /// Whether somebody may serve more than the table knows.
-    pub(super) fn incomplete(&self) -> bool {
+    pub fn incomplete(&self) -> bool {
         self.unheard || !self.local_read
     }
 

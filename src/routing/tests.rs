@@ -111,6 +111,7 @@ fn display_of(cluster: &Cluster, request: &str) -> String {
 fn display(decision: &Decision<'_>) -> String {
     match decision {
         Decision::Discovery(_) => "here".to_owned(),
+        Decision::OpenApi => "openapi".to_owned(),
         Decision::Upstream { why, not_found, otherwise } => {
             let otherwise = otherwise.map(|candidates| format!(", else {}", names(&candidates))).unwrap_or_default();
             format!("local {why:?}, 404 {not_found:?}{otherwise}")
@@ -137,6 +138,20 @@ fn peer(name: &str) -> Arc<Peer> {
 
 fn gvr(group: &str, version: &str, resource: &str) -> GroupVersionResource {
     GroupVersionResource { group_version: GroupVersion::new(group, version), resource: resource.to_owned() }
+}
+
+#[test]
+fn openapi_documents_are_looked_for_here_on_the_first_hop() {
+    let cluster = Cluster::new();
+    for path in ["/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openapi/v3/apis/apps/v1?hash=A"] {
+        cluster.check(&format!("GET {path}"), "openapi");
+        cluster.check(&format!("HEAD {path}"), "openapi");
+        cluster.check(&format!("POST {path}"), "local NonResource, 404 Pass");
+        cluster.check_hop(Hop::Last, &format!("GET {path}"), "local NonResource, 404 Pass");
+    }
+    for path in ["/openapi", "/openapi/v2/", "/openapi/v3x", "//openapi/v3"] {
+        cluster.check(&format!("GET {path}"), "local NonResource, 404 Pass");
+    }
 }
 
 #[test]
@@ -214,10 +229,10 @@ fn group_version_that_a_server_has_not_told_of_is_not_known_to_lack_anything() {
     cluster.one.insert_unread_group_version("batch", "v1");
     cluster.one.insert_unread_group_version("metrics.k8s.io", "v1beta1");
     cluster.check("GET /apis/batch/v1/jobs", "local ServedByNobody, 404 Unavailable");
-    cluster.check("GET /apis/batch/v1", "local NonResource, 404 Unavailable");
-    cluster.check("GET /apis/batch", "local NonResource, 404 Unavailable");
+    cluster.check_unmerged(Hop::First, "GET /apis/batch/v1", "local NonResource, 404 Unavailable");
+    cluster.check_unmerged(Hop::First, "GET /apis/batch", "local NonResource, 404 Unavailable");
     cluster.check("GET /apis/batch/v2/jobs", "local ServedByNobody, 404 Pass");
-    cluster.check("GET /apis/batch/v2", "local NonResource, 404 Pass");
+    cluster.check_unmerged(Hop::First, "GET /apis/batch/v2", "local NonResource, 404 Pass");
     cluster.check("GET /apis/metrics.k8s.io/v1beta1/nodes", "local LeftToIt(ApiService), 404 Pass");
     cluster.local.insert_unread_group_version("policy", "v1");
     cluster.check("GET /apis/policy/v1/things", "local ServedByNobody, 404 Unavailable");

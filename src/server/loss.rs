@@ -33,6 +33,7 @@ mod tests {
 
     use super::*;
     use crate::apimachinery::peer::{Peer, PeerKind};
+    use crate::openapi::OpenApi;
     use crate::routing::RoutingTable;
     use crate::view::{self, Discovery, LocalState, PeerState};
 
@@ -43,6 +44,7 @@ mod tests {
         ClusterView {
             routes: RoutingTable::default(),
             discovery: Discovery::Awaited,
+            openapi: OpenApi::LeftToUpstream,
             local: LocalState::default(),
             peers: vec![PeerState { peer, available, unreachable, heard: true, lost: !available, error: None }],
             readiness: Vec::new(),

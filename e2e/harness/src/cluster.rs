@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::addresses::Block;
 use crate::client::{Client, Identity};
+use crate::components;
 use crate::etcd::EtcdReader;
 use crate::kubeconfig::{self, User};
 use crate::kubectl::Kubectl;
@@ -134,6 +135,11 @@ impl Cluster {
     /// If the node has no front.
     pub fn admin_port(&self, node: &str) -> Client {
         Client::plain(self.node(node).admin())
+    }
+
+    /// Where the node's front keeps what servers said last.
+    pub fn cache_directory(&self, node: &str) -> PathBuf {
+        components::cache_directory(self.directory(), node)
     }
 
     /// The administrator's kubeconfig through the node's front.

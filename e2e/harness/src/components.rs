@@ -48,16 +48,16 @@ impl Context<'_> {
         Process::new(Spec { name, program, arguments: flags.0, hostname, log, ready }, self.records.clone())
     }
 
-    /// The cache directory of a node's front.
-    fn cache(&self, node: &str) -> PathBuf {
-        self.directory.join("cache").join(node)
-    }
-
     /// A program is ready when this path answers 200 to the administrator.
     fn answers(&self, address: SocketAddrV4, path: &str) -> Result<Ready> {
         let client = Client::new(address, self.pki.ca().certificate(), &Identity::certificate(self.pki.admin()))?;
         Ok(Ready::Answers { client, path: path.to_owned() })
     }
+}
+
+/// Where a node's front keeps what servers said last, in the directory of its cluster.
+pub(crate) fn cache_directory(cluster: &Path, node: &str) -> PathBuf {
+    cluster.join("cache").join(node)
 }
 
 /// `--name=value` for a command line.

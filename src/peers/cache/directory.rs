@@ -13,7 +13,10 @@ use crate::apimachinery::server_id::ServerId;
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Most files that are read.
-const MAX_SERVERS: usize = 64;
+const MAX_SERVERS: usize = 100;
+
+/// What a file's name ends in, after the server's ID.
+const SUFFIX: &str = ".json";
 
 /// Only peerfront reads its files: they tell what a cluster serves.
 const DIRECTORY_MODE: u32 = 0o700;
@@ -42,12 +45,11 @@ impl Directory {
         create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(problem)
     }
 
-    /// The servers of which there is a file, no more than a control plane may have.
+    /// The servers of which there is a file, save for more than a control plane can have.
     pub(super) fn servers(&self) -> Vec<ServerId> {
-        let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
-        let name = |entry: fs::DirEntry| entry.file_name().into_string().ok();
-        let id = |name: String| ServerId::parse(name.strip_suffix(".json")?);
-        entries.flatten().filter_map(name).filter_map(id).take(MAX_SERVERS).collect()
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let id = |name: &str| ServerId::parse(name.strip_suffix(SUFFIX)?);
+        entries.filter_map(|entry| id(entry.file_name().to_str()?)).take(MAX_SERVERS).collect()
     }
 
     /// What the file of a server says; `None` if there is none.
@@ -56,7 +58,7 @@ impl Directory {
         let problem = |error: String| format!("{} is ignored: {error}", path.display());
         let file = match File::open(&path) {
             Ok(file) => file,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(problem(error.to_string())),
         };
         let mut bytes = Vec::new();
@@ -93,7 +95,7 @@ impl Directory {
     }
 
     fn path(&self, id: &ServerId) -> PathBuf {
-        self.0.join(format!("{id}.json"))
+        self.0.join(format!("{id}{SUFFIX}"))
     }
 }
 

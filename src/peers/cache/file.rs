@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Remembered;
 use crate::apimachinery::gvr::GroupVersion;
+use crate::apimachinery::peer::{Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
 use crate::discovery::ApiGroupDiscoveryList;
 use crate::discovery::legacy::{ApiResourceList, ApiVersions, LegacyDocuments};
@@ -39,6 +41,7 @@ pub(super) enum Error {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Contents<'a> {
     server: String,
+    peer: Option<Address>,
     api: Option<Cow<'a, ApiGroupDiscoveryList>>,
     apis: Option<Cow<'a, ApiGroupDiscoveryList>>,
     legacy_api: Option<Cow<'a, ApiVersions>>,
@@ -49,17 +52,30 @@ struct Contents<'a> {
 
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Address {
+    hostname: String,
+    address: SocketAddr,
+    is_front: bool,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Version {
     minor: u32,
     git_version: String,
 }
 
 pub(super) fn encode(id: &ServerId, remembered: &Remembered) -> Result<Vec<u8>, Error> {
-    let Remembered { api, apis, legacy, version, gives_v2beta1 } = remembered;
+    let Remembered { peer, api, apis, legacy, version, gives_v2beta1 } = remembered;
     let version = version.clone().map(|ServerVersion { minor, git_version }| Version { minor, git_version });
     let resources = legacy.resources.iter();
     let body = serde_json::to_vec(&Contents {
         server: id.to_string(),
+        peer: peer.as_deref().map(|peer| Address {
+            hostname: peer.hostname.clone(),
+            address: peer.address,
+            is_front: peer.kind == PeerKind::Front,
+        }),
         api: api.as_deref().map(Cow::Borrowed),
         apis: apis.as_deref().map(Cow::Borrowed),
         legacy_api: legacy.api.as_deref().map(Cow::Borrowed),
@@ -91,7 +107,12 @@ pub(super) fn decode(id: &ServerId, bytes: &[u8]) -> Result<Remembered, Error> {
             .map(|(name, list)| (GroupVersion::parse(&name), owned(list)))
             .collect(),
     };
+    let peer = contents.peer.map(|Address { hostname, address, is_front }| {
+        let kind = if is_front { PeerKind::Front } else { PeerKind::Plain };
+        Arc::new(Peer { id: id.clone(), hostname, address, kind })
+    });
     Ok(Remembered {
+        peer,
         api: contents.api.map(owned),
         apis: contents.apis.map(owned),
         legacy: Arc::new(legacy),

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::file::{Error, decode, encode};
 use super::*;
 use crate::apimachinery::gvr::GroupVersion;
+use crate::apimachinery::peer::PeerKind;
 use crate::discovery::legacy::{ApiResourceList, ApiVersions};
 
 fn id(name: &str) -> ServerId {
@@ -25,7 +26,9 @@ fn remembered(group: &str) -> Remembered {
         "resources": [{"name": "things", "kind": "Thing", "verbs": ["get"], "storageVersionHash": "abc="}]}))
     .unwrap();
     let versions: ApiVersions = serde_json::from_value(json!({"versions": ["v1"]})).unwrap();
+    let (hostname, address) = ("node-b".to_owned(), "[::1]:6443".parse().unwrap());
     Remembered {
+        peer: Some(Arc::new(Peer { id: id("node-a"), hostname, address, kind: PeerKind::Plain })),
         api: Some(Arc::new(list(""))),
         apis: Some(Arc::new(list(group))),
         legacy: Arc::new(LegacyDocuments {
@@ -38,7 +41,7 @@ fn remembered(group: &str) -> Remembered {
 }
 
 fn memory(groups: &[(&str, &str)]) -> Memory {
-    groups.iter().map(|(name, group)| (id(name), remembered(group))).collect()
+    groups.iter().map(|(name, group)| (id(name), Remembered { peer: None, ..remembered(group) })).collect()
 }
 
 async fn open(path: &Path) -> (Cache, Memory) {

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::metrics::Registry;
+use crate::openapi::OpenApi;
 use crate::peers::Intervals;
 use crate::routing::RoutingTable;
 use crate::settings::IdentityHeaderNames;
@@ -73,6 +74,7 @@ fn answer(request: &Request<Incoming>, state: &State) -> Reply {
         "/api" if !reads_lists => json(json!({"kind": "APIVersions", "versions": ["v1"]})),
         "/api" => reply(StatusCode::OK, V2, list(&["/v1=pods"])),
         "/apis" => reply(StatusCode::OK, V2, list(&state.apis)),
+        "/openapi/v3" => json(json!({"paths": {}})),
         "/readyz" => reply(StatusCode::OK, "text/plain", "ok"),
         "/version" => json(json!({"major": "1", "minor": "35", "gitVersion": "v1.35.4"})),
         _ if is_watch => endless("application/json", Bytes::new(), Duration::from_secs(1)),
@@ -115,6 +117,7 @@ fn nothing() -> ClusterView {
     ClusterView {
         routes: RoutingTable::default(),
         discovery: Discovery::Awaited,
+        openapi: OpenApi::Awaited,
         local: LocalState::default(),
         peers: Vec::new(),
         readiness: Vec::new(),
@@ -130,6 +133,7 @@ struct Front {
     peer_server: Option<ApiServer>,
     peer_state: watch::Sender<State>,
     leases: watch::Sender<Found>,
+    upstream_address: SocketAddr,
     connector: Arc<Connector>,
     cache_dir: PathBuf,
     failed_connects: mpsc::Sender<ServerId>,
@@ -159,6 +163,7 @@ impl Front {
         let cache_dir = directory.path().join("cache");
         let (view, trigger, task) = (view::channel(nothing()).1, drain::channel().0, tokio::spawn(async {}));
         let mut front = Self {
+            upstream_address: local.address(),
             plane,
             local,
             local_state,
@@ -185,7 +190,7 @@ impl Front {
         self.registry = Arc::new(Registry::new());
         let (mut controller, view) = Controller::new(Setup {
             hostname: "node-a".to_owned(),
-            upstream_address: self.local.address(),
+            upstream_address: self.upstream_address,
             upstream: Arc::clone(&self.connector),
             peering: Peering::On(Arc::clone(&self.connector)),
             static_peers: Vec::new(),
@@ -356,6 +361,36 @@ async fn restart_beside_a_lost_peer_shows_what_it_showed_before() {
     front.peer_state.send_modify(|state| state.apis = vec!["batch/v1=jobs"]);
     front.start_peer().await;
     front.until_listed(&["apps/v1", "batch/v1"]).await;
+    front.finish().await;
+}
+
+#[tokio::test]
+async fn peer_that_left_shortly_before_a_restart_is_listed_as_lost() {
+    let mut front = Front::start(state(&["apps/v1=deployments"], &[]), state(&["batch/v1=jobs"], &[])).await;
+    front.until_listed(&["apps/v1", "batch/v1"]).await;
+    front.halt().await;
+    front.stop_peer().await;
+    front.leases.send_replace(Found { is_complete: true, ..Found::default() });
+    front.run();
+    let view = front.until("the first documents", |view| view.documents().is_some()).await;
+    assert_eq!(listed(&view), ["apps/v1", "!batch/v1"]);
+    front.finish().await;
+}
+
+#[tokio::test]
+async fn front_that_starts_before_its_server_knows_its_peers_and_lists_what_it_listed() {
+    let mut front =
+        Front::start(state(&["apps/v1=deployments"], &[]), state(&["apps/v1=deployments", "batch/v1=jobs"], &[])).await;
+    front.until_listed(&["apps/v1", "batch/v1"]).await;
+    front.halt().await;
+    // At the server's address nobody answers any more, and Leases are read through it.
+    let other = serve(&front.plane, FREE_PORT, &front.local_state).await;
+    std::mem::replace(&mut front.local, other).stop().await;
+    front.leases.send_replace(Found::default());
+    front.run();
+    let view = front.until("the first documents", |view| view.documents().is_some()).await;
+    assert_eq!(listed(&view), ["apps/v1", "batch/v1"]);
+    front.until("the peer", |view| view.peers.first().is_some_and(|peer| peer.available && peer.heard)).await;
     front.finish().await;
 }
 

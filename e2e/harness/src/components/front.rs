@@ -2,7 +2,7 @@ use std::fmt;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
 
-use super::{Addresses, Context, Flags};
+use super::{Addresses, Context, Flags, cache_directory};
 use crate::client::Client;
 use crate::process::{Process, Ready};
 use crate::topology::NodeTopology;
@@ -67,7 +67,7 @@ fn flags(context: &Context<'_>, addresses: &Addresses, peers: &[Peer]) -> Flags 
         .set("upstream-ca-file", pki("ca.crt"))
         .set("admin-bind-address", addresses.admin.to_string())
         .set("hostname-override", &addresses.name)
-        .set("cache-dir", context.cache(&addresses.name));
+        .set("cache-dir", cache_directory(context.directory, &addresses.name));
     if !peers.is_empty() {
         flags = flags.set("peers", peers.join(","));
     }

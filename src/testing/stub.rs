@@ -8,8 +8,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use peerfront::testing::pki::ControlPlane;
-use peerfront::tls::Acceptor;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -18,57 +16,68 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::soon;
+use super::pki::ControlPlane;
+use super::{soon, values};
+use crate::tls::{ALPN_HTTP_1_1, ALPN_PEERFRONT, Acceptor};
 
 const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
+const FORBIDDEN: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"forbidden","reason":"Forbidden","code":403}"#;
+
 /// A connection, as far as it has been read.
-pub(crate) type Io = BufReader<TlsStream<TcpStream>>;
+pub type Io = BufReader<TlsStream<TcpStream>>;
 
 /// What becomes of the connection: served on, or closed when dropped.
-pub(crate) type Served = Pin<Box<dyn Future<Output = Option<Io>> + Send>>;
+pub type Served = Pin<Box<dyn Future<Output = Option<Io>> + Send>>;
 
 type Script = Arc<dyn Fn(Exchange) -> Served + Send + Sync>;
 
 /// A request head as it arrived.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// Number of the connection, from 0.
-    pub(crate) connection: usize,
+    pub connection: usize,
     /// Whether the connection was made with a client certificate.
-    pub(crate) certificate: bool,
+    pub certificate: bool,
     /// All lines without the last, empty one.
-    pub(crate) head: String,
+    pub head: String,
 }
 
 impl Seen {
     /// The request line.
-    pub(crate) fn line(&self) -> &str {
+    #[must_use]
+    pub fn line(&self) -> &str {
         self.head.lines().next().unwrap_or_default()
     }
 
     /// Every value of a header, in order.
-    pub(crate) fn all(&self, name: &str) -> Vec<&str> {
-        let lines = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
-        lines.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).collect()
+    #[must_use]
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        values(&self.head, name)
     }
 
     /// The names of all headers, in lower case.
-    pub(crate) fn names(&self) -> Vec<String> {
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
         let lines = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
         lines.map(|(name, _)| name.to_ascii_lowercase()).collect()
     }
 }
 
 /// One request on its connection, whose body has not been read.
-pub(crate) struct Exchange {
-    pub(crate) seen: Seen,
-    pub(crate) io: Io,
+pub struct Exchange {
+    /// The head.
+    pub seen: Seen,
+    /// The connection behind the head.
+    pub io: Io,
 }
 
 impl Exchange {
     /// Reads the body: by length, by chunks, or none.
-    pub(crate) async fn body(&mut self) -> std::io::Result<Vec<u8>> {
+    ///
+    /// # Errors
+    /// If it breaks off.
+    pub async fn body(&mut self) -> std::io::Result<Vec<u8>> {
         let mut body = Vec::new();
         if self.seen.all("transfer-encoding").is_empty() {
             let length = self.seen.all("content-length").first().map_or(0, |value| value.parse().unwrap());
@@ -91,13 +100,16 @@ impl Exchange {
     }
 
     /// Writes bytes as they are.
-    pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
+    ///
+    /// # Errors
+    /// If the connection is closed.
+    pub async fn write(&mut self, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
         self.io.write_all(bytes.as_ref()).await?;
         self.io.flush().await
     }
 
     /// Reads the body, answers 200 with these headers (each with its line end) and this body, and keeps the connection.
-    pub(crate) async fn ok(mut self, headers: &str, body: &str) -> Option<Io> {
+    pub async fn ok(mut self, headers: &str, body: &str) -> Option<Io> {
         self.body().await.ok()?;
         let length = body.len();
         self.write(format!("HTTP/1.1 200 OK\r\n{headers}Content-Length: {length}\r\n\r\n{body}")).await.ok()?;
@@ -106,8 +118,9 @@ impl Exchange {
 }
 
 /// A running server.
-pub(crate) struct Stub {
-    pub(crate) address: SocketAddr,
+pub struct Stub {
+    /// Where it listens.
+    pub address: SocketAddr,
     connections: Arc<AtomicUsize>,
     seen: mpsc::UnboundedReceiver<Seen>,
     frozen: Arc<watch::Sender<bool>>,
@@ -121,21 +134,22 @@ impl Drop for Stub {
 }
 
 impl Stub {
-    /// Listens on a free loopback port as a kube-apiserver. `serves` is the `group/version=resource` of its `/apis`; what begins with `~` it
-    /// claims only when a peer asks.
-    pub(crate) async fn start<F>(plane: &ControlPlane, serves: &'static [&'static str], script: F) -> Self
+    /// Listens on a free loopback port as a kube-apiserver. `serves` is the `group/version=resource` that it lists, with the
+    /// subresource `exec`, or with those of `group/version=resource/exec+attach`; what begins with `~` it claims only when
+    /// a peer asks. Pods it has in any case.
+    pub async fn start<F>(plane: &ControlPlane, serves: &'static [&'static str], script: F) -> Self
     where
         F: Fn(Exchange) -> Served + Send + Sync + 'static,
     {
-        Self::start_as(&[b"http/1.1"], plane, serves, script).await
+        Self::start_as(&[ALPN_HTTP_1_1], plane, serves, script).await
     }
 
     /// The same, and passes for a front.
-    pub(crate) async fn start_front<F>(plane: &ControlPlane, serves: &'static [&'static str], script: F) -> Self
+    pub async fn start_front<F>(plane: &ControlPlane, serves: &'static [&'static str], script: F) -> Self
     where
         F: Fn(Exchange) -> Served + Send + Sync + 'static,
     {
-        Self::start_as(&[peerfront::tls::ALPN_PEERFRONT], plane, serves, script).await
+        Self::start_as(&[ALPN_PEERFRONT], plane, serves, script).await
     }
 
     async fn start_as<F>(protocols: &[&[u8]], plane: &ControlPlane, serves: &'static [&'static str], script: F) -> Self
@@ -174,22 +188,23 @@ impl Stub {
     }
 
     /// Says nothing any more, neither on open connections nor on new ones, as if every packet were lost.
-    pub(crate) fn freeze(&self) {
+    pub fn freeze(&self) {
         self.frozen.send_replace(true);
     }
 
     /// The next request of a client.
-    pub(crate) async fn next(&mut self) -> Seen {
+    pub async fn next(&mut self) -> Seen {
         soon("a request at the server", self.seen.recv()).await.unwrap()
     }
 
     /// All requests of clients that have arrived since.
-    pub(crate) fn rest(&mut self) -> Vec<Seen> {
+    pub fn rest(&mut self) -> Vec<Seen> {
         std::iter::from_fn(|| self.seen.try_recv().ok()).collect()
     }
 
     /// Connections on which a client's request has arrived.
-    pub(crate) fn connections(&self) -> usize {
+    #[must_use]
+    pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 }
@@ -233,34 +248,45 @@ impl Server {
     /// What the front asks on its own account.
     fn discovery(&self, seen: &Seen) -> String {
         let asked_by_peer = !seen.all("x-forwarded-for").is_empty();
-        let list = |listed: &[&str]| {
-            let items: Vec<_> = listed
-                .iter()
-                .filter(|text| asked_by_peer || !text.starts_with('~'))
-                .map(|text| text.trim_start_matches('~'))
-                .map(|text| {
-                    let (group_version, resource) = text.split_once('=').unwrap();
-                    let (group, version) = group_version.split_once('/').unwrap();
-                    let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
-                    json!({"metadata": {"name": group}, "versions": [{"version": version, "freshness": "Current",
-                        "resources": [{"resource": resource, "verbs": verbs, "responseKind": {"kind": "Thing"},
-                                       "subresources": [{"subresource": "exec", "verbs": ["create", "get"],
-                                                         "responseKind": {"kind": "Options"}}]}]}]})
-                })
-                .collect();
+        let mut listed: Vec<_> = self.serves.iter().filter(|text| asked_by_peer || !text.starts_with('~')).collect();
+        if !listed.iter().any(|text| text.starts_with('/')) {
+            listed.push(&"/v1=pods");
+        }
+        let list = |is_core: bool| {
+            let listed = listed.iter().filter(|text| text.starts_with('/') == is_core);
+            let items: Vec<_> = listed.map(|text| group(text.trim_start_matches('~'))).collect();
             json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items}).to_string()
         };
         let (status, kind, body) = match seen.line().split(' ').nth(1).unwrap_or_default() {
-            "/api" => ("200 OK", V2, list(&["/v1=pods"])),
-            "/apis" => ("200 OK", V2, list(self.serves)),
+            "/api" => ("200 OK", V2, list(true)),
+            "/apis" => ("200 OK", V2, list(false)),
             "/version" => {
                 let version = json!({"major": "1", "minor": "35", "gitVersion": "v1.35.4"});
                 ("200 OK", "application/json", version.to_string())
+            }
+            // It keeps no Leases, so that there is nothing to wait for.
+            path if path.starts_with("/apis/coordination.k8s.io/") => {
+                ("403 Forbidden", "application/json", FORBIDDEN.to_owned())
             }
             _ => ("404 Not Found", "text/plain; charset=utf-8", "404 page not found\n".to_owned()),
         };
         format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
     }
+}
+
+/// One group of a discovery document.
+fn group(text: &str) -> serde_json::Value {
+    let (group_version, resource) = text.split_once('=').unwrap();
+    let (group, version) = group_version.split_once('/').unwrap();
+    let (resource, subresources) = resource.split_once('/').unwrap_or((resource, "exec"));
+    let subresources: Vec<_> = subresources
+        .split('+')
+        .map(|name| json!({"subresource": name, "verbs": ["create", "get"], "responseKind": {"kind": "Options"}}))
+        .collect();
+    let verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
+    json!({"metadata": {"name": group}, "versions": [{"version": version, "freshness": "Current",
+        "resources": [{"resource": resource, "verbs": verbs, "responseKind": {"kind": "Thing"},
+                       "subresources": subresources}]}]})
 }
 
 /// Whether the front asks as itself, under whatever header name.

@@ -1,0 +1,175 @@
+//! How soon a change shows, and what a front shows that has just started.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use peerfront_e2e::{Client, Cluster};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::support::{AGGREGATED, BUNDLES, NOTICED, discovery, ensure_unavailable, eventually, versions_of};
+
+const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+const GROUP: &str = "fresh.peerfront.example";
+
+/// Between looks: a small part of what is measured.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A definition with these versions, the first of which is stored.
+fn definition(plural: &str, group: &str, versions: &[&str]) -> Value {
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|name| json!({ "name": name, "served": true, "storage": *name == versions[0], "schema": schema }))
+        .collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{plural}.{group}"),
+            "annotations": { "api-approved.kubernetes.io": "unapproved, for a test" },
+        },
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": { "plural": plural, "singular": &plural[..plural.len() - 1], "kind": "Fresh" },
+            "versions": versions,
+        },
+    })
+}
+
+/// A group version whose server does not exist.
+fn service(version: &str) -> Value {
+    json!({
+        "metadata": { "name": format!("{version}.{GROUP}") },
+        "spec": {
+            "group": GROUP,
+            "version": version,
+            "groupPriorityMinimum": 1000,
+            "versionPriority": 15,
+            "insecureSkipTLSVerify": true,
+            "service": { "namespace": "default", "name": "nobody" },
+        },
+    })
+}
+
+/// Waits until the group has these versions: at the server to which the change was made, and through every front. Says
+/// how long after the change, and after that server listed it, the last front did.
+async fn shown(cluster: &Cluster, what: &str, expected: &[&str]) -> Result<()> {
+    let changed = Instant::now();
+    let source = cluster.client(cluster.node("node-c").upstream(), &cluster.admin());
+    let fronts = cluster.nodes().iter().map(|node| cluster.client(node.front(), &cluster.admin()));
+    let clients: Vec<Client> = std::iter::once(source).chain(fronts).collect();
+    let waits = clients
+        .into_iter()
+        .map(|client| tokio::spawn(listed(client, expected.iter().map(|name| (*name).to_owned()).collect())));
+    let mut after = Vec::new();
+    for wait in waits.collect::<Vec<_>>() {
+        after.push(wait.await??.duration_since(changed));
+    }
+    let (source, last) = (after[0], after[1..].iter().max().copied().unwrap_or_default());
+    let behind = last.saturating_sub(source);
+    writeln!(
+        std::io::stderr(),
+        "{what}: listed by its server after {source:?}, through all fronts after {last:?}, {behind:?} later"
+    )?;
+    Ok(())
+}
+
+async fn listed(client: Client, expected: Vec<String>) -> Result<Instant> {
+    let deadline = Instant::now() + NOTICED;
+    loop {
+        let versions = versions_of(&discovery(&client).await?.json()?, GROUP);
+        let names: Vec<&str> = versions.iter().filter_map(|version| version["version"].as_str()).collect();
+        if names == expected {
+            return Ok(Instant::now());
+        }
+        ensure!(Instant::now() < deadline, "{names:?} instead of {expected:?}");
+        sleep(LOOK).await;
+    }
+}
+
+pub(crate) async fn changes_on_a_server_show_through_every_node(cluster: &Cluster) -> Result<()> {
+    let newest = cluster.client(cluster.node("node-c").upstream(), &cluster.admin());
+    let crd = format!("{CRDS}/freshes.{GROUP}");
+    newest.post(CRDS, &definition("freshes", GROUP, &["v1"])).await?.success()?;
+    shown(cluster, "a new CRD", &["v1"]).await?;
+
+    let mut known = newest.get(&crd).await?.success()?.json()?;
+    known["spec"] = definition("freshes", GROUP, &["v1", "v2"])["spec"].clone();
+    newest.put(&crd, &known).await?.success()?;
+    shown(cluster, "a new version of a CRD", &["v2", "v1"]).await?;
+
+    newest.delete(&crd).await?.success()?;
+    shown(cluster, "a deleted CRD", &[]).await?;
+
+    newest.post(SERVICES, &service("v3")).await?.success()?;
+    shown(cluster, "a new APIService", &["v3"]).await?;
+    newest.delete(&format!("{SERVICES}/v3.{GROUP}")).await?.success()?;
+    shown(cluster, "an APIService that is gone", &[]).await
+}
+
+/// kube-apiserver itself hides behind such a definition what a peer serves of the group version.
+pub(crate) async fn custom_resource_in_a_built_in_group_hides_nothing(cluster: &Cluster) -> Result<()> {
+    let group = "certificates.k8s.io";
+    let admin = cluster.client(cluster.node("node-a").front(), &cluster.admin());
+    admin.post(CRDS, &definition("freshes", group, &["v1"])).await?.success()?;
+    let checked = eventually(NOTICED, async || {
+        let crd = admin.get(&format!("{CRDS}/freshes.{group}")).await?.success()?.json()?;
+        let conditions = crd["status"]["conditions"].to_string();
+        ensure!(conditions.contains("Established"), "{conditions}");
+        Ok(())
+    });
+    checked.await?;
+    for node in cluster.nodes() {
+        let client = cluster.client(node.front(), &cluster.admin());
+        client.get(BUNDLES).await?.success().context("the built-in resource")?;
+        let versions = versions_of(&discovery(&client).await?.json()?, group);
+        let v1 = versions.iter().find(|version| version["version"] == "v1").context("the built-in version")?;
+        for resource in ["certificatesigningrequests", "clustertrustbundles"] {
+            ensure!(v1.to_string().contains(resource), "{} does not list {resource}: {v1}", node.name());
+        }
+    }
+    admin.delete(&format!("{CRDS}/freshes.{group}")).await?.success()?;
+    Ok(())
+}
+
+pub(crate) async fn front_restarted_beside_a_stopped_one_lists_everything_at_once(cluster: &Cluster) -> Result<()> {
+    let (own, other) = (cluster.node("node-a").front(), cluster.node("node-c").front());
+    let admin = cluster.client(own, &cluster.admin());
+    let before = groups(&discovery(&admin).await?.json()?);
+    other.stop().await?;
+    let checked = async {
+        own.restart().await?;
+        let after = groups(&discovery(&admin).await?.json()?);
+        ensure!(after == before, "{after:?}\ninstead of\n{before:?}");
+        let migrations = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
+        ensure_unavailable(&admin.get(migrations).await?)
+    };
+    let checked = checked.await;
+    other.start().await?;
+    checked?;
+    let served = async || {
+        admin.get(BUNDLES).await?.success()?;
+        let document = admin.clone().with_header("accept", AGGREGATED).get("/apis").await?.success()?;
+        ensure!(!document.text().contains("Stale"), "{}", document.text());
+        Ok(())
+    };
+    eventually(NOTICED, served).await
+}
+
+/// Every group with its versions and their resources.
+fn groups(document: &Value) -> Vec<(String, String, String)> {
+    let mut all = Vec::new();
+    for group in document["items"].as_array().into_iter().flatten() {
+        for version in group["versions"].as_array().into_iter().flatten() {
+            let resources = version["resources"].as_array().into_iter().flatten();
+            let names: Vec<&str> = resources.filter_map(|resource| resource["resource"].as_str()).collect();
+            let name = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            all.push((name(&group["metadata"]["name"]), name(&version["version"]), names.join(",")));
+        }
+    }
+    all
+}
