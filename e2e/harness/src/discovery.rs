@@ -1,12 +1,16 @@
-//! What a kube-apiserver says of itself in its legacy discovery documents, the one form that every release speaks.
+//! What kube-apiservers serve, by the legacy documents of their group versions, the one form that every release speaks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::client::Client;
+
+/// Accept of a client that takes an aggregated list, or else a legacy one.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+    application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
 /// A resource in one group version.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -54,40 +58,58 @@ impl Resource {
 
 /// All resources of all servers, each once, as the first that has it says; by group version and name.
 ///
+/// A server's lists of groups are not to be trusted: in its legacy one stand the group versions that somebody has last
+/// registered in the shared etcd, which it may not serve, and its own may be missing there. So each server is asked for
+/// every group version that anybody lists in any form, and serves those whose document it has.
+///
 /// # Errors
 /// If a server does not answer as servers do.
 pub async fn of_servers(servers: &[Client]) -> Result<BTreeMap<(String, String), Resource>> {
+    let mut listed = BTreeSet::new();
+    for server in servers {
+        listed.extend(group_versions(server).await?);
+    }
     let mut all = BTreeMap::new();
     for server in servers {
-        for resource in of_server(server).await? {
-            all.entry((resource.group_version.clone(), resource.name.clone())).or_insert(resource);
+        for group_version in &listed {
+            for resource in resources(server, group_version).await? {
+                all.entry((group_version.clone(), resource.name.clone())).or_insert(resource);
+            }
         }
     }
     Ok(all)
 }
 
-/// All resources of one server. What another one has registered in the etcd they share is listed and not served: it
-/// does not count.
-async fn of_server(server: &Client) -> Result<Vec<Resource>> {
-    let mut found = Vec::new();
-    for group_version in group_versions(server).await? {
-        let root = if group_version.contains('/') { "apis" } else { "api" };
-        let document = server.get(&format!("/{root}/{group_version}")).await?;
-        if document.status == 404 {
-            continue;
-        }
-        let resources = document.success()?.json()?["resources"].take();
-        let resources: Vec<Resource> = serde_json::from_value(resources).context(group_version.clone())?;
-        found.extend(resources.into_iter().map(|own| Resource { group_version: group_version.clone(), ..own }));
+/// The resources of a group version at one server; none if it does not serve it.
+async fn resources(server: &Client, group_version: &str) -> Result<Vec<Resource>> {
+    let root = if group_version.contains('/') { "apis" } else { "api" };
+    let document = server.get(&format!("/{root}/{group_version}")).await?;
+    if document.status == 404 {
+        return Ok(Vec::new());
     }
-    Ok(found)
+    let resources = document.success()?.json()?["resources"].take();
+    let resources: Vec<Resource> = serde_json::from_value(resources).context(group_version.to_owned())?;
+    Ok(resources.into_iter().map(|own| Resource { group_version: group_version.to_owned(), ..own }).collect())
 }
 
-async fn group_versions(server: &Client) -> Result<Vec<String>> {
+/// What a server lists, in the legacy form and in an aggregated one if it has any.
+async fn group_versions(server: &Client) -> Result<BTreeSet<String>> {
     let core = server.get("/api").await?.success()?.json()?;
-    let groups = server.get("/apis").await?.success()?.json()?;
-    let core = core["versions"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let versions = groups["groups"].as_array().into_iter().flatten().filter_map(|group| group["versions"].as_array());
-    let others = versions.flatten().filter_map(|version| version["groupVersion"].as_str());
-    Ok(core.chain(others).map(str::to_owned).collect())
+    let legacy = server.get("/apis").await?.success()?.json()?;
+    let aggregated = server.clone().with_header("accept", AGGREGATED).get("/apis").await?.success()?.json()?;
+    let mut listed: BTreeSet<String> = strings(&core["versions"], |version| Some(version));
+    for group in legacy["groups"].as_array().into_iter().flatten() {
+        listed.extend(strings(&group["versions"], |version| version.get("groupVersion")));
+    }
+    for group in aggregated["items"].as_array().into_iter().flatten() {
+        let name = group["metadata"]["name"].as_str().context("a group without a name")?;
+        let versions = strings(&group["versions"], |version| version.get("version"));
+        listed.extend(versions.into_iter().map(|version| format!("{name}/{version}")));
+    }
+    Ok(listed)
+}
+
+fn strings(list: &Value, of: impl Fn(&Value) -> Option<&Value>) -> BTreeSet<String> {
+    let items = list.as_array().into_iter().flatten();
+    items.filter_map(|item| of(item)?.as_str()).map(str::to_owned).collect()
 }
