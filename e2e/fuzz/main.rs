@@ -5,6 +5,7 @@
 //! `cargo install cargo-bolero`, then `cargo bolero test --package peerfront-fuzz --sanitizer NONE TARGET`.
 
 mod edits;
+mod openapi;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
