@@ -1,8 +1,11 @@
 //! Servers and fronts that are lost, and how the rest goes on.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use peerfront_e2e::{Client, Cluster};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::metrics::{self, REROUTED};
 use crate::rerouting::policy;
@@ -11,6 +14,9 @@ use crate::support::{AGGREGATED, BUNDLES, NOTICED, REFUSED, discovery, ensure_un
 const MIGRATION_GROUP: &str = "storagemigration.k8s.io";
 const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
+
+/// Longer than the Lease of a front that hangs goes on counting.
+const BEYOND_THE_LEASE: Duration = Duration::from_secs(25);
 
 /// The administrator at a front, with as much patience as a client has that is not to hang.
 fn at_front(cluster: &Cluster, node: &str) -> Client {
@@ -165,8 +171,14 @@ async fn beside_silent_peer(cluster: &Cluster) -> Result<()> {
     for path in [MIGRATIONS, "/apis/storagemigration.k8s.io/v1", BUNDLES] {
         ensure_unavailable(&admin.get(path).await?).context(path)?;
     }
-    // Without the silent peer's groups a document would say that they are gone.
-    ensure_unavailable(&admin.with_header("accept", AGGREGATED).get("/apis").await?)
+    // Without the silent peer's groups a document would say that they are gone; also after its Lease has ended.
+    let aggregated = admin.clone().with_header("accept", AGGREGATED);
+    let began = Instant::now();
+    while began.elapsed() < BEYOND_THE_LEASE {
+        ensure_unavailable(&aggregated.get("/apis").await?)?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    ensure_unavailable(&admin.get(MIGRATIONS).await?)
 }
 
 pub(crate) async fn front_without_its_own_server_answers_through_peers(cluster: &Cluster) -> Result<()> {

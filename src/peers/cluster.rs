@@ -31,7 +31,7 @@ pub(super) struct Cluster {
     pub(super) exclusion_problem: Option<Problem>,
     /// Why this front's Lease cannot be kept, or those of others not be watched.
     pub(super) lease_problem: Option<Problem>,
-    /// Peers whose Lease has ended: one that has not been heard is not waited for.
+    /// Peers whose Lease has ended: one of which an earlier run knew what it serves is not waited for.
     pub(super) ended: BTreeSet<ServerId>,
     /// Until when Leases are waited for that may name further peers; `None` once they are known.
     leases_awaited_until: Option<Instant>,
@@ -207,9 +207,12 @@ impl Cluster {
         server.health.standing().lost || (server.is_remembered && self.awaited_until(server, now).is_none())
     }
 
-    /// Until when a server may still be going to say what it serves; `None` once it has, or is not waited for.
+    /// Until when a server may still be going to say what it serves; `None` once it has, or is not waited for. That its
+    /// Lease has ended is reason enough only where its last documents are known: the server may be alive, and the front
+    /// before it hang.
     pub(super) fn awaited_until(&self, server: &Server, now: Instant) -> Option<Instant> {
-        server.health.awaited_until(now).filter(|_| !self.ended.contains(&server.id))
+        let is_listed_as_ended = server.is_remembered && self.ended.contains(&server.id);
+        server.health.awaited_until(now).filter(|_| !is_listed_as_ended)
     }
 
     /// Until when Leases are waited for, if they are.

@@ -375,6 +375,19 @@ async fn peer_that_is_never_heard_holds_back_not_found_answers_for_five_minutes(
 }
 
 #[tokio::test(start_paused = true)]
+async fn peer_that_was_never_heard_is_waited_for_though_its_lease_has_ended() {
+    let mut fixture = Fixture::new(&["node-b"]);
+    fixture.cluster.exclude(listed(&[], &[]), Instant::now());
+    fixture.report("node-a", reading(&["apps/v1=deployments"]));
+    fixture.cluster.take_ended([ServerId::from_hostname("node-b")].into());
+    assert!(fixture.view().documents().is_none(), "its front may hang, and its server be well");
+    assert_eq!(decision(&fixture.view(), "/apis/unknown.k8s.io/v1/things"), "local, then 503");
+    let limit = fixture.cluster.next_wake(Instant::now()).unwrap();
+    advance(limit - Instant::now()).await;
+    assert!(fixture.view().documents().is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn peer_at_a_new_address_keeps_what_is_known_of_it() {
     let mut fixture = Fixture::heard(&["apps/v1=deployments"], &["batch/v1=jobs"]);
     let moved = Arc::new(Peer { address: "127.0.0.2:1".parse().unwrap(), ..Peer::clone(&peer("node-b")) });
