@@ -6,10 +6,12 @@ use http_body_util::BodyExt;
 use hyper::body::Frame;
 use peerfront::testing::pki::Identity;
 use peerfront::testing::raw::Raw;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use peerfront::testing::stub::Stub;
+use tokio::io::AsyncReadExt;
 
 use crate::client::{self, full, whole};
-use crate::fixture::{Fixture, ok};
+use crate::fixture::{Fixture, Place, ok};
+use crate::process::Process;
 use crate::soon;
 
 const MIB: usize = 1024 * 1024;
@@ -206,36 +208,31 @@ async fn download_waits_for_a_client_that_does_not_read() {
 #[tokio::test]
 async fn half_a_gigabyte_passes_without_staying() {
     const TOTAL: usize = 500 * MIB;
-    let fixture = Fixture::start(|mut exchange| {
+    let place = Place::new();
+    let stub = Stub::start(&place.plane, &["apps/v1=deployments"], |mut exchange| {
         Box::pin(async move {
             let mut block = vec![0; MIB];
             let mut left = TOTAL;
             while left > 0 {
                 left -= exchange.io.read(&mut block).await.ok().filter(|read| *read > 0)?;
             }
-            exchange.io.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.ok()?;
-            exchange.io.flush().await.ok()?;
+            exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.ok()?;
             Some(exchange.io)
         })
     })
     .await;
-    let mut h2 = fixture.h2().await;
+    // A process of its own: what is measured is the front's memory, and no other test's.
+    let front = Process::spawn(&place, stub.address).await;
+    let mut h2 = client::h2(&place.plane, front.address, Some(&place.plane.user("alice", &["dev"]))).await;
     let block = Bytes::from(vec![b'x'; MIB]);
     let frames = futures_util::stream::iter((0..TOTAL / MIB).map(move |_| Ok(Frame::data(block.clone()))));
     let mut request = client::request("/api/v1/namespaces/d/pods/p/proxy/", &[])
         .map(|_| BodyExt::boxed(http_body_util::StreamBody::new(frames)));
     *request.method_mut() = Method::POST;
     request.headers_mut().insert("content-length", TOTAL.into());
-    let before = resident_bytes();
+    let before = front.peak_bytes();
     let answer = tokio::time::timeout(std::time::Duration::from_secs(120), h2.send_request(request)).await;
     assert_eq!(answer.unwrap().unwrap().status(), 200);
-    let grown = resident_bytes().saturating_sub(before);
+    let grown = front.peak_bytes() - before;
     assert!(grown < 100 * MIB, "{} MiB stayed", grown / MIB);
-}
-
-/// Memory of this process that is in use.
-fn resident_bytes() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").trim().parse::<usize>().unwrap() * 1024
 }

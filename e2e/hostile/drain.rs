@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use peerfront::app::Bound;
-use peerfront::testing::pki::FRONT_PROXY_CLIENT;
 use peerfront::testing::raw::{self, Raw};
 use peerfront::testing::stub::{Exchange, Io, Stub};
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::client;
 use crate::fixture::{Fixture, Place, admin_get, ok};
+use crate::process::Process;
 use crate::soon;
 
 /// Long-running requests go on for this time, and end within [`SPREAD`] after it.
@@ -151,50 +150,15 @@ async fn process_told_to_stop_twice_stops_at_once() {
         })
     })
     .await;
-    place.plane.front_proxy().write(&place.plane.path(""), FRONT_PROXY_CLIENT);
-    let file = |name: &str| place.plane.path(name).display().to_string();
-    let mut process = tokio::process::Command::new(env!("CARGO_BIN_EXE_peerfront"))
-        .env_clear()
-        .envs([("E2E_FULL", "1"), ("E2E_CACHE", "/nowhere")]) // The variables of the tests are none of peerfront's.
-        .arg("serve")
-        .args(["--bind-address=127.0.0.1", "--secure-port=0", "--admin-bind-address=127.0.0.1:0"])
-        .args([format!("--tls-cert-file={}", file("apiserver.crt"))])
-        .args([format!("--tls-private-key-file={}", file("apiserver.key"))])
-        .args([format!("--client-ca-file={}", file("ca.crt"))])
-        .args([format!("--requestheader-client-ca-file={}", file("front-proxy-ca.crt"))])
-        .args([format!("--proxy-client-cert-file={}", file("front-proxy-client.crt"))])
-        .args([format!("--proxy-client-key-file={}", file("front-proxy-client.key"))])
-        .args([format!("--upstream-ca-file={}", file("serving-ca.crt"))])
-        .args([format!("--upstream=https://{}", stub.address)])
-        .stderr(std::process::Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut log = BufReader::new(process.stderr.take().unwrap()).lines();
-    let listening = async {
-        let mut all = String::new();
-        while let Some(line) = log.next_line().await.unwrap() {
-            if let Some((_, rest)) = line.split_once("listening address=") {
-                return rest.split(' ').next().unwrap().parse().unwrap();
-            }
-            all += &line;
-        }
-        panic!("it ended: {all}");
-    };
-    let address = soon("the line that names the address", listening).await;
-    let mut raw = Raw::open(&place.plane, address, None).await;
+    let mut process = Process::spawn(&place, stub.address).await;
+    let mut raw = Raw::open(&place.plane, process.address, None).await;
     raw.write("GET /api/v1/pods HTTP/1.1\r\nHost: front\r\n\r\n").await;
     stub.next().await;
-    let terminate = || {
-        let id = process.id().unwrap().to_string();
-        assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-    };
-    terminate();
-    let stopping = async { while !log.next_line().await.unwrap().unwrap().contains("stopping") {} };
-    soon("the line that says so", stopping).await;
+    process.terminate();
+    process.said("stopping").await;
     let began = Instant::now();
-    terminate();
-    let status = soon("the end of the process", process.wait()).await.unwrap();
+    process.terminate();
+    let status = soon("the end of the process", process.child.wait()).await.unwrap();
     assert!(status.success(), "{status}");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }

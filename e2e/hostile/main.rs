@@ -15,6 +15,7 @@ mod limits;
 mod paths;
 mod peers;
 mod pool;
+mod process;
 mod streams;
 
 use peerfront::testing::soon;

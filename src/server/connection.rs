@@ -34,9 +34,10 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Time for an HTTP/2 client without open requests to close a connection that it was told to leave.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Time for the head of a request that is on its way when the front stops. Go gives a new connection 5 s, and half a head
-/// no limit.
-const LAST_HEAD_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time for the head of a request that is on its way when the front stops: what Go gives a new connection. It gives half
+/// a head no limit.
+/// Source: <https://github.com/golang/go/blob/go1.26.0/src/net/http/server.go> (`closeIdleConns`)
+const LAST_HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// As Go's listener sets it for kube-apiserver.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(180);
