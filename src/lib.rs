@@ -50,6 +50,7 @@
 pub mod cli;
 pub mod app;
 pub mod settings;
+pub mod kubeadm;
 
 // Words: no I/O, no async.
 pub mod apimachinery;
@@ -122,7 +123,8 @@ mod import_rules {
         ),
         ("peers", &["apimachinery", "drain", "settings", "metrics", "tls", "discovery", "openapi", "routing", "view"]),
         ("admin", &["apimachinery", "drain", "settings", "metrics", "tls", "view"]),
-        ("cli", &["settings"]),
+        ("kubeadm", &["settings"]),
+        ("cli", &["settings", "kubeadm"]),
     ];
 
     /// Rooms that may import everything and that nobody but tests imports.

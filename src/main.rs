@@ -4,8 +4,10 @@ use std::error::Error;
 use std::io::Write;
 use std::process::ExitCode;
 
+use peerfront::admin;
 use peerfront::app;
 use peerfront::cli::{self, Command};
+use peerfront::kubeadm;
 use peerfront::settings::{Flags, Settings};
 use peerfront::telemetry::Chain;
 
@@ -15,6 +17,11 @@ const FAILED: u8 = 1;
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os()) {
         Ok(Command::Serve(flags)) => serve(&flags),
+        Ok(Command::KubeadmRender(options)) => kubeadm_render(&options),
+        Ok(Command::Healthcheck(address)) => match admin::ask(address) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => say(FAILED, &format!("peerfront: {}", Chain(&error))),
+        },
         Ok(Command::Version) => {
             let _ = writeln!(std::io::stdout(), "{}", cli::VERSION);
             ExitCode::SUCCESS
@@ -31,6 +38,14 @@ fn serve(flags: &Flags) -> ExitCode {
     match app::serve(&settings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => say(FAILED, &format!("peerfront: cannot start: {}", Chain(error.as_ref() as &dyn Error))),
+    }
+}
+
+fn kubeadm_render(options: &kubeadm::Options) -> ExitCode {
+    match kubeadm::write(options) {
+        Ok(paths) => say(0, &paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("\n")),
+        Err(error @ kubeadm::Error::Write { .. }) => say(FAILED, &format!("peerfront: {}", Chain(&error))),
+        Err(error) => say(cli::EXIT_USAGE, &format!("peerfront: {}", Chain(&error))),
     }
 }
 
