@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::builder::StyledStr;
 use clap::error::ErrorKind;
@@ -22,12 +23,22 @@ pub const EXIT_USAGE: u8 = 64;
 pub enum Command {
     /// Hold the port and serve, with these flags as the highest layer of settings.
     Serve(Flags),
+    /// Say what keeps `serve` with these flags from working; the kubeconfig is for what is asked of the cluster.
+    Check(Flags, Option<PathBuf>),
     /// Write the files that put a peerfront on a kubeadm node.
     KubeadmRender(Box<kubeadm::Options>),
     /// Ask the front whose admin port this is whether it lives.
     Healthcheck(SocketAddr),
     /// Print the version.
     Version,
+}
+
+/// Options of `peerfront check` beside those of `serve`.
+#[derive(Args)]
+struct CheckOptions {
+    /// Kubeconfig for what is asked of the cluster: rights, peers, Services with external addresses
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
 }
 
 /// Options of `peerfront healthcheck`.
@@ -68,6 +79,9 @@ fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
     let matches = command().try_get_matches_from(arguments)?;
     match matches.subcommand() {
         Some(("serve", matches)) => Ok(Command::Serve(flags(matches))),
+        Some(("check", matches)) => {
+            Ok(Command::Check(flags(matches), CheckOptions::from_arg_matches(matches)?.kubeconfig))
+        }
         Some(("kubeadm", matches)) => match matches.subcommand() {
             Some((_, matches)) => Ok(Command::KubeadmRender(Box::new(kubeadm::Options::from_arg_matches(matches)?))),
             None => Err(command().error(ErrorKind::MissingSubcommand, "kubeadm: render is missing")),
@@ -80,21 +94,21 @@ fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, clap::
 }
 
 fn command() -> clap::Command {
-    let serve = SETTINGS.iter().map(|setting| {
-        Arg::new(setting.flag)
-            .long(setting.flag)
-            .value_name(setting.value_name)
-            .help(setting.help)
-            .action(ArgAction::Append)
-            .num_args(1)
-    });
     clap::Command::new("peerfront")
         .version(VERSION)
         .about("Mixed-version front-end for any kube-apiserver")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(
-            clap::Command::new("serve").about("Hold the API server's port and serve").args(serve).after_help(LAYERS),
+            clap::Command::new("serve")
+                .about("Hold the API server's port and serve")
+                .args(settings())
+                .after_help(LAYERS),
+        )
+        .subcommand(
+            CheckOptions::augment_args(clap::Command::new("check").args(settings()))
+                .about("Say what keeps `serve` with these settings from working; exit code 1 if something does")
+                .after_help(LAYERS),
         )
         .subcommand(
             clap::Command::new("kubeadm")
@@ -111,6 +125,18 @@ fn command() -> clap::Command {
                 .about("Ask the front on this machine whether it lives; exit code 1 if it does not"),
         )
         .subcommand(clap::Command::new("version").about("Print the version"))
+}
+
+/// A flag for each setting.
+fn settings() -> impl Iterator<Item = Arg> {
+    SETTINGS.iter().map(|setting| {
+        Arg::new(setting.flag)
+            .long(setting.flag)
+            .value_name(setting.value_name)
+            .help(setting.help)
+            .action(ArgAction::Append)
+            .num_args(1)
+    })
 }
 
 /// What the help of `serve` says about the other layers.
@@ -186,6 +212,15 @@ mod tests {
             assert_eq!(error.exit_code(), EXIT_USAGE, "{line:?}");
             assert!(error.to_string().contains(words), "{line:?}: {error}");
         }
+    }
+
+    #[test]
+    fn check_takes_the_flags_of_serve_and_a_kubeconfig() {
+        let Command::Check(flags, kubeconfig) = run(&["check", "--peers=", "--kubeconfig=/admin.conf"]).unwrap() else {
+            panic!("another command")
+        };
+        assert_eq!(flags.0.len(), 1);
+        assert_eq!(kubeconfig, Some(PathBuf::from("/admin.conf")));
     }
 
     #[test]

@@ -77,6 +77,7 @@ pub mod metrics;
 pub mod telemetry;
 pub mod drain;
 pub mod admin;
+pub mod check;
 
 // For tests only.
 #[cfg(feature = "testing")]
@@ -123,6 +124,7 @@ mod import_rules {
         ),
         ("peers", &["apimachinery", "drain", "settings", "metrics", "tls", "discovery", "openapi", "routing", "view"]),
         ("admin", &["apimachinery", "drain", "settings", "metrics", "tls", "view"]),
+        ("check", &["apimachinery", "settings", "telemetry", "tls", "peers"]),
         ("kubeadm", &["settings"]),
         ("cli", &["settings", "kubeadm"]),
     ];

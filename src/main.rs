@@ -2,14 +2,14 @@
 
 use std::error::Error;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
-use peerfront::admin;
-use peerfront::app;
+use peerfront::check::{self, Verdict};
 use peerfront::cli::{self, Command};
-use peerfront::kubeadm;
 use peerfront::settings::{Flags, Settings};
 use peerfront::telemetry::Chain;
+use peerfront::{admin, app, kubeadm};
 
 /// Exit code of a start that failed. Bad input has [`cli::EXIT_USAGE`].
 const FAILED: u8 = 1;
@@ -17,6 +17,7 @@ const FAILED: u8 = 1;
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os()) {
         Ok(Command::Serve(flags)) => serve(&flags),
+        Ok(Command::Check(flags, kubeconfig)) => check(&flags, kubeconfig.as_deref()),
         Ok(Command::KubeadmRender(options)) => kubeadm_render(&options),
         Ok(Command::Healthcheck(address)) => match admin::ask(address) {
             Ok(()) => ExitCode::SUCCESS,
@@ -39,6 +40,18 @@ fn serve(flags: &Flags) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => say(FAILED, &format!("peerfront: cannot start: {}", Chain(error.as_ref() as &dyn Error))),
     }
+}
+
+fn check(flags: &Flags, kubeconfig: Option<&Path>) -> ExitCode {
+    let findings = match check::run(flags, std::env::vars_os(), &gethostname::gethostname(), kubeconfig) {
+        Ok(findings) => findings,
+        Err(error) => return say(FAILED, &format!("peerfront: {}", Chain(&error))),
+    };
+    for finding in &findings {
+        let _ = writeln!(std::io::stdout(), "{finding}");
+    }
+    let is_bad = findings.iter().any(|finding| finding.verdict == Verdict::Bad);
+    ExitCode::from(if is_bad { FAILED } else { 0 })
 }
 
 fn kubeadm_render(options: &kubeadm::Options) -> ExitCode {

@@ -38,6 +38,7 @@ mod poll;
 mod readiness;
 mod sync;
 
+pub(crate) use leases::{FRONTS, HOSTNAME, NAMESPACE, PEER_ADVERTISE_ADDRESS};
 pub use leases::{LeaseSetup, Trust};
 pub use poll::Intervals;
 pub use sync::Controller;
