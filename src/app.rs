@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::apimachinery::peer::Peer;
+use crate::apimachinery::peer::{Peer, Trouble};
 use crate::apimachinery::server_id::ServerId;
 use crate::authn::Authenticator;
 use crate::authz::Authorizer;
@@ -29,8 +29,8 @@ const PROTOCOLS: &[&[u8]] = &[ALPN_HTTP_1_1];
 /// The same with peers, which tell by it whether they are fronts.
 const PEER_PROTOCOLS: &[&[u8]] = &[ALPN_PEERFRONT, ALPN_HTTP_1_1];
 
-/// Reports of failed connects that may wait; more are dropped, since one is as good as ten.
-const FAILED_CONNECTS: usize = 64;
+/// Reports of requests that met trouble at a peer which may wait; more are dropped, since one is as good as ten.
+const TROUBLES: usize = 64;
 
 /// Threads for control loops and the admin listener.
 const CONTROL_THREADS: usize = 1;
@@ -132,9 +132,9 @@ pub async fn start(settings: &Settings, workers: usize) -> Result<Bound, BoxErro
 
     let (trigger, drain) = drain::channel();
     let (finished, control_drain) = drain::channel();
-    let (failed_connects, failed) = mpsc::channel(FAILED_CONNECTS);
+    let (troubles, met) = mpsc::channel(TROUBLES);
     let (leases, lease_drain) = drain::channel();
-    let (mut controller, view) = control_loops(settings, &connectors, &registry, failed);
+    let (mut controller, view) = control_loops(settings, &connectors, &registry, met);
     controller.find_peers(lease_setup(settings, &addresses), lease_drain);
     tokio::spawn(controller.run(control_drain.clone()));
     tokio::spawn(follow_version(view.clone(), Arc::clone(&authenticator)));
@@ -149,7 +149,7 @@ pub async fn start(settings: &Settings, workers: usize) -> Result<Bound, BoxErro
         view: view.clone(),
         forwarder: Forwarder::new(settings.upstream.address, Arc::clone(&names), mark, &connectors),
         metrics: Arc::clone(&metrics),
-        reroutes: Reroutes::register(Arc::clone(&registry), failed_connects.clone()),
+        reroutes: Reroutes::register(Arc::clone(&registry), troubles.clone()),
         http2_max_streams: settings.serving.http2_max_streams_per_connection,
     };
     let workers = Workers::start((0..workers).map(|_| front()).collect(), &acceptor, &drain)?;
@@ -186,7 +186,7 @@ fn control_loops(
     settings: &Settings,
     connectors: &Connectors,
     registry: &Arc<Registry>,
-    failed_connects: mpsc::Receiver<ServerId>,
+    troubles: mpsc::Receiver<(ServerId, Trouble)>,
 ) -> (Controller, ViewReader) {
     let (peering, known) = match (&settings.peering, &connectors.peer_identified) {
         (Peering::On(peering), Some(connector)) => {
@@ -206,8 +206,9 @@ fn control_loops(
         peering,
         static_peers: known,
         identity_headers: settings.authentication.identity_headers.clone(),
-        failed_connects,
+        troubles,
         cache_dir: settings.cache_dir.clone(),
+        route_sync: settings.route_sync,
         intervals: peers::Intervals::default(),
         registry: Arc::clone(registry),
     })

@@ -2,7 +2,7 @@
 //!
 //! [`leases`] finds the peers. One loop per server reads its lists ([`poll`], [`fetch`]) and another what else it says of
 //! itself ([`details`]); two watches at the local server tell which group versions belong to it alone ([`exclusions`]),
-//! one task reads OpenAPI documents ([`openapi`]), the data path reports failed connects. All of it flows into one task
+//! one task reads OpenAPI documents ([`openapi`]), the data path reports what it meets at peers. All of it flows into one task
 //! ([`sync`]), which keeps what is known ([`cluster`], [`health`]), builds a whole view of it and publishes that if
 //! anything is new. A server that fails keeps its last documents, over a restart of this front as well ([`cache`]);
 //! nothing a server does holds up the others.
@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::apimachinery::peer::Peer;
+use crate::apimachinery::peer::{Peer, Trouble};
 use crate::apimachinery::server_id::ServerId;
 use crate::metrics::Registry;
-use crate::settings::IdentityHeaderNames;
+use crate::settings::{IdentityHeaderNames, RouteSync};
 use crate::tls::Connector;
 
 mod build;
@@ -36,6 +36,8 @@ mod metrics;
 mod openapi;
 mod poll;
 mod readiness;
+mod returning;
+mod routes;
 mod sync;
 
 pub(crate) use leases::{FRONTS, HOSTNAME, NAMESPACE, PEER_ADVERTISE_ADDRESS};
@@ -60,8 +62,10 @@ pub struct Setup {
     pub static_peers: Vec<Arc<Peer>>,
     /// Names of the headers under which peerfront says who it is.
     pub identity_headers: IdentityHeaderNames,
-    /// Peers to which the data path could make no connection.
-    pub failed_connects: mpsc::Receiver<ServerId>,
+    /// What the data path has met at peers.
+    pub troubles: mpsc::Receiver<(ServerId, Trouble)>,
+    /// When the table of routes is reconciled.
+    pub route_sync: RouteSync,
     /// Where what servers said last is kept for the next start; `None` for nowhere.
     pub cache_dir: Option<PathBuf>,
     /// How often servers are read.

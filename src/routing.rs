@@ -8,14 +8,18 @@
 //!
 //! Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/util/peerproxy/peerproxy_handler.go>
 
+mod candidates;
 mod decision;
 mod exclusion;
 mod served;
+mod standing;
 mod table;
 #[cfg(test)]
 mod tests;
 
-pub use decision::{Candidates, Decision, Elsewhere, Local, NotFound, Unavailable, decide, stand_ins, unmerged};
+pub use candidates::Candidates;
+pub use decision::{Decision, Elsewhere, Local, NotFound, Unavailable, decide, stand_ins, unmerged};
 pub use exclusion::{Exclusion, Exclusions, GRACE_PERIOD};
 pub use served::{Served, ServedResources, Verb, Verbs};
-pub use table::{LocalServer, PeerRoutes, RoutingTable};
+pub use standing::{Circuit, RoutingTable, Share, Standing};
+pub use table::Table;

@@ -8,6 +8,7 @@ mod discovery;
 mod error;
 mod head;
 mod listener;
+mod loads;
 mod loss;
 mod metrics;
 mod openapi;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
+use http::header::USER_AGENT;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
@@ -26,7 +28,7 @@ use crate::authz::Authorizer;
 use crate::forward::{self, Denial, Destination, Failure, Forwarder, Prepared, RequestBody, StreamedBody};
 use crate::openapi::Found;
 use crate::request_info::RequestInfo;
-use crate::routing::{self, Candidates, Decision, NotFound};
+use crate::routing::{self, Candidates, Circuit, Decision, NotFound};
 use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
 use crate::view::{ClusterView, ViewReader};
 
@@ -62,9 +64,11 @@ impl Front {
     /// Closes connections that have been idle for too long or lead to a peer that cannot be reached.
     fn prune(&self) {
         self.forwarder.prune();
-        for state in self.view.load().peers.iter().filter(|state| !state.available) {
+        let view = self.view.load();
+        for state in view.peers.iter().filter(|state| state.circuit == Circuit::Open) {
             self.forwarder.forget(&state.peer);
         }
+        self.reroutes.loads.keep(|id| view.peers.iter().any(|state| state.peer.id == *id));
     }
 }
 
@@ -194,7 +198,11 @@ async fn answer(
         Some(Decision::OpenApi) => call.to_publisher(prepared, is_listed).await,
         None | Some(Decision::Discovery(_)) => call.to_upstream(prepared, NotFound::Pass, call.stand_ins()).await,
         Some(Decision::Upstream { not_found, otherwise, .. }) => {
-            call.to_upstream(prepared, not_found, otherwise.or_else(|| call.stand_ins())).await
+            let client = call.client_number(prepared.head().headers().get(USER_AGENT));
+            match otherwise.filter(|peers| peers.go_first(client)) {
+                Some(peers) => call.sparing_local(peers, prepared, not_found).await,
+                None => call.to_upstream(prepared, not_found, otherwise.or_else(|| call.stand_ins())).await,
+            }
         }
         Some(Decision::Peer(candidates)) => call.to_peers(candidates, prepared).await,
         Some(Decision::Unavailable(unavailable)) => {

@@ -53,6 +53,8 @@ pub struct Settings {
     pub advertise_address: Option<IpAddr>,
     /// Every feature gate and whether it is on.
     pub feature_gates: BTreeMap<String, bool>,
+    /// When the table of who serves what is computed anew, as the gate `WatchBasedRoutesReconciliation` says.
+    pub route_sync: RouteSync,
     /// Shape and level of the log.
     pub logging: LoggingSettings,
     /// What the operator should be told once at start although it is no error.
@@ -209,6 +211,16 @@ pub enum Peering {
     Off(String),
     /// Peers are asked and requests are forwarded to them.
     On(PeeringSettings),
+}
+
+/// When the table of who serves what at which address is computed anew.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum RouteSync {
+    /// When something has changed.
+    #[default]
+    WatchBased,
+    /// Every 10 s.
+    Periodic,
 }
 
 /// How to reach peers and be reached by them.

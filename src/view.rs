@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::apimachinery::peer::Peer;
 use crate::discovery::Documents;
 use crate::openapi::OpenApi;
-use crate::routing::RoutingTable;
+use crate::routing::{Circuit, RoutingTable};
 
 /// Everything the data path and the admin listener need to know about the cluster.
 #[derive(Debug)]
@@ -74,16 +74,24 @@ pub struct ServerVersion {
 pub struct PeerState {
     /// Who it is.
     pub peer: Arc<Peer>,
-    /// Whether requests may be forwarded to it: the last connect and the last read did not fail.
-    pub available: bool,
-    /// Whether no connection to it can be made. One that takes connections and does not answer is not unreachable.
-    pub unreachable: bool,
+    /// Whether requests are forwarded to it.
+    pub circuit: Circuit,
+    /// Whether attempts to connect to it are not even refused: its node is gone, or it hangs.
+    pub vanished: bool,
     /// Whether its documents have been read at least once since start.
     pub heard: bool,
     /// Whether it has not answered for so long that group versions which only it serves are listed as `Stale`.
     pub lost: bool,
     /// Why its documents could not be read at the last attempt.
     pub error: Option<String>,
+}
+
+impl PeerState {
+    /// Whether requests are forwarded to it.
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        self.circuit != Circuit::Open
+    }
 }
 
 /// One named line of readiness.

@@ -1,6 +1,7 @@
 //! Nodes that vanish, stores that stop, peers that come and go: three real kube-apiservers of three versions whose
 //! fronts know each other through Leases, in a network namespace of the program's own, so that packets can be dropped.
 
+mod leases;
 mod network;
 mod scenarios;
 mod traffic;
@@ -23,6 +24,10 @@ fn main() -> ExitCode {
             scenarios::node_that_leaves_and_joins_again,
             scenarios::front_that_is_killed_and_comes_back,
             scenarios::lease_that_is_frozen_or_from_another_time,
+            leases::lease_that_is_deleted_again_and_again,
+            leases::node_that_gets_another_name_and_its_first_again,
+            leases::node_that_moves_to_another_address_and_back,
+            leases::forged_lease_gets_no_byte_of_a_request,
         ],
     )
 }

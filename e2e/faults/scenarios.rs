@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use peerfront_e2e::{Client, Cluster, eventually};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use crate::leases::{lease_of, path_of};
 use crate::network::Silence;
 use crate::traffic::{Ledger, MIGRATIONS, Traffic, is_served};
 
 /// Longest time until routes and discovery are right again, on a busy machine.
 const RIGHT_AGAIN: Duration = Duration::from_secs(60);
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 
-fn at(cluster: &Cluster, node: &str) -> Client {
+pub(crate) fn at(cluster: &Cluster, node: &str) -> Client {
     cluster.client(cluster.node(node).front(), &cluster.admin())
 }
 
@@ -34,7 +34,7 @@ async fn freshness(admin: &Client) -> Result<Option<String>> {
     Ok(group.map(|group| group["versions"][0]["freshness"].as_str().unwrap_or_default().to_owned()))
 }
 
-async fn served(admin: &Client) -> Result<()> {
+pub(crate) async fn served(admin: &Client) -> Result<()> {
     eventually(RIGHT_AGAIN, async || {
         admin.get(MIGRATIONS).await?.success()?;
         ensure!(freshness(admin).await?.as_deref() == Some("Current"), "not current");
@@ -140,13 +140,7 @@ pub(crate) async fn front_that_is_killed_and_comes_back(cluster: &Cluster) -> Re
 pub(crate) async fn lease_that_is_frozen_or_from_another_time(cluster: &Cluster) -> Result<()> {
     let admin = at(cluster, "node-a");
     served(&admin).await?;
-    let selector = "?labelSelector=app.kubernetes.io/name%3Dkube-peerfront";
-    let list = admin.get(&format!("{LEASES}{selector}")).await?.success()?.json()?;
-    let leases = list["items"].as_array().cloned().unwrap_or_default();
-    let own = |lease: &&Value| lease["metadata"]["labels"]["kubernetes.io/hostname"] == "node-c";
-    let name = leases.iter().find(own).and_then(|lease| lease["metadata"]["name"].as_str().map(str::to_owned));
-    ensure!(name.is_some(), "node-c keeps no Lease: {list}");
-    let path = format!("{LEASES}/{}", name.unwrap_or_default());
+    let path = path_of(&lease_of(&admin, "node-c").await?);
     let traffic = Traffic::start(&admin, "lease");
     for time in ["2020-01-01T00:00:00.000000Z", "2090-01-01T00:00:00.000000Z"] {
         for _ in 0..20 {

@@ -28,6 +28,15 @@ pub struct Peer {
     pub kind: PeerKind,
 }
 
+/// What a request has met at a peer that says something about it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Trouble {
+    /// No connection could be made.
+    NoConnection,
+    /// A connection broke before the answer.
+    BrokenOff,
+}
+
 /// Header by which a front proxy marks a request that it has forwarded already; its value is `true`.
 /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/util/peerproxy/peerproxy_handler.go> (`PeerProxiedHeader`)
 pub const PEER_PROXIED: HeaderName = HeaderName::from_static("x-kubernetes-peer-proxied");

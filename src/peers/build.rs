@@ -9,11 +9,13 @@ use super::cluster::{Cluster, Server};
 use super::fetch::Document;
 use super::openapi::Published;
 use super::readiness::conditions;
+use super::routes::Outcome;
 use crate::apimachinery::gvr::GroupVersion;
+use crate::apimachinery::peer::Peer;
 use crate::discovery::model::ApiVersionDiscovery;
 use crate::discovery::stale::{Lists, settle};
 use crate::discovery::{ApiGroupDiscoveryList, Documents, Inputs, V2Beta1};
-use crate::routing::{Exclusions, LocalServer, PeerRoutes, RoutingTable};
+use crate::routing::{Circuit, Exclusions, RoutingTable, Standing, Table};
 use crate::view::{ClusterView, Discovery, LocalState, PeerState};
 
 /// Builds views, and remembers what the next one can share with the last.
@@ -23,13 +25,25 @@ pub(super) struct Builder {
     last: Option<(Inputs, Arc<Documents>)>,
     /// Set once documents have been given out: they never go away again.
     is_started: bool,
+    /// Who serves what, as of the last reconciliation.
+    table: Arc<Table>,
+    /// What discovery says, as of the same.
+    discovery: Discovery,
     openapi: Published,
 }
 
 impl Builder {
     /// Makes a builder; `peering_off` says why there are no peers.
     pub(super) fn new(peering_off: Option<String>) -> Self {
-        Self { peering_off, last: None, is_started: false, openapi: Published::default() }
+        let discovery = if peering_off.is_some() { Discovery::LeftToUpstream } else { Discovery::Awaited };
+        Self {
+            peering_off,
+            last: None,
+            is_started: false,
+            table: Arc::default(),
+            discovery,
+            openapi: Published::default(),
+        }
     }
 
     /// Takes what has come of the servers' OpenAPI documents.
@@ -37,23 +51,35 @@ impl Builder {
         self.openapi = openapi;
     }
 
-    /// The view of the cluster as it is known at `now`.
-    pub(super) fn build(&mut self, cluster: &Cluster, now: Instant) -> ClusterView {
+    /// Computes the table of routes and the documents as they are at `now`, and says what came of it.
+    pub(super) fn reconcile(&mut self, cluster: &Cluster, now: Instant) -> Outcome {
         // A local server that does not come back after this front's restart is listed as before it, as a lost one.
         let is_local_known = cluster.local.health.standing().heard || cluster.is_local_missing(now);
         self.is_started |= is_local_known && !cluster.awaits_peers(now);
+        self.discovery = self.discovery(cluster, now);
+        let table = table(cluster);
+        if *self.table != table {
+            self.table = Arc::new(table);
+            Outcome::Changed
+        } else if cluster.servers().any(|server| server.error.is_some()) {
+            Outcome::Error
+        } else {
+            Outcome::Noop
+        }
+    }
+
+    /// The view of the cluster: what was reconciled last, and who can be reached at `now`.
+    pub(super) fn build(&self, cluster: &Cluster, now: Instant) -> ClusterView {
         ClusterView {
-            routes: routes(cluster, now),
-            discovery: self.discovery(cluster, now),
+            routes: RoutingTable::new(Arc::clone(&self.table), standing(&self.table, cluster, now)),
+            discovery: self.discovery.clone(),
             openapi: self.openapi.state.clone(),
             local: local_state(&cluster.local),
             peers: cluster.peers.values().filter_map(|server| peer_state(cluster, server, now)).collect(),
             readiness: conditions(cluster, self.peering_off.as_deref(), &self.openapi, now),
         }
     }
-}
 
-impl Builder {
     fn discovery(&mut self, cluster: &Cluster, now: Instant) -> Discovery {
         if self.peering_off.is_some() {
             return Discovery::LeftToUpstream;
@@ -149,26 +175,30 @@ fn judge(
     before == 0 || !listed.resources.is_empty()
 }
 
-fn routes(cluster: &Cluster, now: Instant) -> RoutingTable {
-    let peers: Vec<PeerRoutes<'_>> = cluster
-        .peers
-        .values()
-        .filter_map(|server| {
-            Some(PeerRoutes {
-                peer: Arc::clone(server.peer.as_ref()?),
-                available: server.is_available(),
-                heard: cluster.awaited_until(server, now).is_none(),
-                serves: server.served.as_ref(),
-            })
-        })
-        .collect();
+fn table(cluster: &Cluster) -> Table {
+    let peers = cluster.peers.values();
+    let peers: Vec<_> =
+        peers.filter_map(|server| Some((Arc::clone(server.peer.as_ref()?), server.served.as_deref()))).collect();
     let standing = cluster.local.health.standing();
     // Half of what it serves would send the other half to peers. What it served in an earlier run counts only while it
     // is not there to be asked.
-    let is_last_known = cluster.local.is_remembered && !standing.available;
-    let serves = cluster.local.served.as_ref().filter(|_| standing.heard || is_last_known);
-    let local = LocalServer { serves, reachable: standing.available };
-    RoutingTable::build(local, &peers, &cluster.exclusions)
+    let is_last_known = cluster.local.is_remembered && !standing.is_available();
+    let local = cluster.local.served.as_deref().filter(|_| standing.heard || is_last_known);
+    Table::build(local, &peers, &cluster.exclusions)
+}
+
+/// Who of the table's servers can be reached. One that has left meanwhile, or is at another address, cannot.
+fn standing(table: &Table, cluster: &Cluster, now: Instant) -> Standing {
+    let circuit = |peer: &Arc<Peer>| {
+        let server = cluster.peers.get(&peer.id).filter(|server| server.peer.as_ref() == Some(peer));
+        server.map_or(Circuit::Open, Server::circuit)
+    };
+    Standing {
+        local_reachable: cluster.local.health.standing().is_available(),
+        local_share: cluster.returning.share(now),
+        circuits: table.peers().iter().map(circuit).collect(),
+        unheard: cluster.peers.values().any(|server| cluster.awaited_until(server, now).is_some()),
+    }
 }
 
 fn local_state(server: &Server) -> LocalState {
@@ -176,7 +206,7 @@ fn local_state(server: &Server) -> LocalState {
     let standing = server.health.standing();
     LocalState {
         heard: standing.heard,
-        available: standing.available,
+        available: standing.is_available(),
         version: server.version.clone(),
         api_etag: etag(&server.api),
         apis_etag: etag(&server.apis),
@@ -188,8 +218,8 @@ fn peer_state(cluster: &Cluster, server: &Server, now: Instant) -> Option<PeerSt
     let standing = server.health.standing();
     Some(PeerState {
         peer: Arc::clone(server.peer.as_ref()?),
-        available: server.is_available(),
-        unreachable: standing.unreachable,
+        circuit: server.circuit(),
+        vanished: standing.vanished,
         heard: standing.heard,
         lost: cluster.is_lost(server, now),
         error: server.error.clone(),

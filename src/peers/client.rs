@@ -41,7 +41,24 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Whether a request was not sent because no connection could be made.
 pub(super) fn is_of_connecting(error: &BoxError) -> bool {
-    error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
+    error.is::<ConnectError>() || error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
+}
+
+/// Whether the attempt to connect was not even refused.
+pub(super) fn is_of_vanishing(error: &BoxError) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error.as_ref());
+    while let Some(error) = cause {
+        match error.downcast_ref() {
+            Some(ConnectError::Timeout { .. }) => return true,
+            // After some attempts the system says what it knows: nobody has that address any more.
+            Some(ConnectError::Dial { source, .. }) => {
+                return matches!(source.kind(), io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable);
+            }
+            _ => {}
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Names peerfront as the caller, with the first configured name of each identity header.
@@ -83,6 +100,16 @@ impl ServerClient {
     /// Lets go of the connections, so that the next request proves that a new one can be made.
     pub(super) fn forget_connections(&mut self) {
         self.client = pool(&self.dialer);
+    }
+
+    /// Proves that a connection can be made, beside those that there are.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub(super) async fn prove_reachable(&self) -> Result<(), BoxError> {
+        let mut dialer = self.dialer.clone();
+        dialer.call(Uri::from_static("/")).await?;
+        Ok(())
     }
 
     /// Sends a request whose URI needs a path only.

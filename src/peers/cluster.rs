@@ -11,12 +11,14 @@ use super::details::Details;
 use super::exclusions::{Excluded, Problem};
 use super::health::UNHEARD_LIMIT;
 use super::poll::Report;
+use super::returning::Returning;
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
 use crate::routing::Exclusions;
 
 mod server;
 
+use server::News;
 pub(super) use server::Server;
 
 /// Everything that a view is built of.
@@ -37,7 +39,31 @@ pub(super) struct Cluster {
     leases_awaited_until: Option<Instant>,
     /// Why what is known cannot be kept for the next start, or was not found at this one.
     pub(super) cache_problem: Option<String>,
-    is_due: bool,
+    /// How the local server gets its requests back.
+    pub(super) returning: Returning,
+    due: Due,
+    /// When time alone changes what is listed or routed, as of the last sync.
+    changes_at: Option<Instant>,
+}
+
+/// What has to be built anew.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Due {
+    /// The view.
+    pub(super) view: bool,
+    /// The table of routes and the documents, since then.
+    pub(super) routes: Option<Instant>,
+}
+
+impl Due {
+    fn view(&mut self, is_due: bool) {
+        self.view |= is_due;
+    }
+
+    fn routes(&mut self, is_due: bool, now: Instant) {
+        self.view |= is_due;
+        self.routes = self.routes.or(is_due.then_some(now));
+    }
 }
 
 impl Cluster {
@@ -52,29 +78,41 @@ impl Cluster {
             ended: BTreeSet::new(),
             leases_awaited_until: None,
             cache_problem: None,
-            is_due: true,
+            returning: Returning::default(),
+            due: Due { view: true, routes: None },
+            changes_at: None,
         }
     }
 
     /// Takes a report. One of a server that has left is dropped.
     pub(super) fn report(&mut self, report: Report, now: Instant) -> Option<&Server> {
+        let is_stopping = report.reading.is_stopping;
+        let alike = self.servers().find(|server| server.id != report.server && server.lists_as(&report.reading));
+        let alike = alike.and_then(|server| server.served.clone());
         let server = self.server_mut(&report.server)?;
-        let is_new = server.apply(report.reading, report.began, now);
-        self.is_due |= is_new;
+        let news = server.apply(report.reading, alike, report.began, now);
+        self.due.view(news != News::None);
+        self.due.routes(news == News::Served, now);
+        if report.server == self.local.id {
+            let before = self.returning.share(now);
+            self.returning.take(self.local.health.standing().is_available(), is_stopping, now);
+            self.due.view(before != self.returning.share(now));
+        }
         self.server_mut(&report.server).map(|server| &*server)
     }
 
     /// Takes what a server says beside its lists. One that has left is dropped.
-    pub(super) fn detail(&mut self, id: &ServerId, details: Details) {
-        self.is_due |= self.server_mut(id).is_some_and(|server| server.detail(details));
+    pub(super) fn detail(&mut self, id: &ServerId, details: Details, now: Instant) {
+        let is_new = self.server_mut(id).is_some_and(|server| server.detail(details));
+        self.due.routes(is_new, now);
     }
 
     /// Takes what an earlier run knew of the servers that are known, unless this one knows more.
-    pub(super) fn restore(&mut self, memory: Memory) {
+    pub(super) fn restore(&mut self, memory: Memory, now: Instant) {
         for (id, remembered) in memory {
             if let Some(server) = self.server_mut(&id).filter(|server| server.served.is_none()) {
                 server.restore(remembered);
-                self.is_due = true;
+                self.due.routes(true, now);
             }
         }
     }
@@ -86,20 +124,20 @@ impl Cluster {
 
     /// Takes what the cache directory is like.
     pub(super) fn cache(&mut self, problem: Option<String>) {
-        self.is_due |= self.cache_problem != problem;
+        self.due.view(self.cache_problem != problem);
         self.cache_problem = problem;
     }
 
     /// Takes a failed connect of the data path and says whether it is news of a server that is known.
     pub(super) fn connect_failed(&mut self, id: &ServerId, now: Instant) -> bool {
         let Some(server) = self.server_mut(id) else { return false };
-        let is_news = server.health.standing().available;
+        let is_news = server.health.standing().is_available();
         server.health.connect_failed(now);
         if is_news {
             let server = server.hostname.as_str();
             tracing::warn!(target: "mixed_version_proxy", server, "no connection to a server: nothing is sent to it for now");
         }
-        self.is_due |= is_news;
+        self.due.view(is_news);
         is_news
     }
 
@@ -116,14 +154,14 @@ impl Cluster {
             None => Server::new(peer.id.clone(), &peer.hostname, Some(Arc::clone(peer)), now),
         };
         self.peers.insert(peer.id.clone(), server);
-        self.is_due |= is_new;
+        self.due.routes(is_new, now);
     }
 
     /// Forgets a peer that has left for good.
-    pub(super) fn remove(&mut self, id: &ServerId) {
+    pub(super) fn remove(&mut self, id: &ServerId, now: Instant) {
         if let Some(server) = self.peers.remove(id) {
             tracing::info!(target: LOG, server = server.hostname, id = %id, "a peer has left");
-            self.is_due = true;
+            self.due.routes(true, now);
         }
     }
 
@@ -134,13 +172,13 @@ impl Cluster {
                 tracing::warn!(target: LOG, ?problem, "cannot watch CRDs and APIServices; readiness says what helps");
             }
             self.exclusion_problem = excluded.problem;
-            self.is_due = true;
+            self.due.view(true);
         }
         if let Some(defined) = excluded.custom_resources {
-            self.is_due |= self.exclusions.set_custom_resources(defined, now);
+            self.due.routes(self.exclusions.set_custom_resources(defined, now), now);
         }
         if let Some(group_versions) = excluded.api_services {
-            self.is_due |= self.exclusions.set_api_services(group_versions, now);
+            self.due.routes(self.exclusions.set_api_services(group_versions, now), now);
         }
     }
 
@@ -150,13 +188,13 @@ impl Cluster {
     }
 
     /// Leases have been listed, or may not be.
-    pub(super) fn leases_known(&mut self) {
-        self.is_due |= self.leases_awaited_until.take().is_some();
+    pub(super) fn leases_known(&mut self, now: Instant) {
+        self.due.routes(self.leases_awaited_until.take().is_some(), now);
     }
 
     /// Takes whose Lease has ended.
-    pub(super) fn take_ended(&mut self, ended: BTreeSet<ServerId>) {
-        self.is_due |= self.ended != ended;
+    pub(super) fn take_ended(&mut self, ended: BTreeSet<ServerId>, now: Instant) {
+        self.due.routes(self.ended != ended, now);
         self.ended = ended;
     }
 
@@ -169,7 +207,7 @@ impl Cluster {
             tracing::warn!(target: LOG, ?problem, "cannot find peers through Leases; readiness says what helps");
         }
         self.lease_problem = problem;
-        self.is_due = true;
+        self.due.view(true);
     }
 
     fn server_mut(&mut self, id: &ServerId) -> Option<&mut Server> {
@@ -181,9 +219,18 @@ impl Cluster {
         std::iter::once(&self.local).chain(self.peers.values())
     }
 
-    /// Whether anything is new since this was last asked.
-    pub(super) fn take_due(&mut self) -> bool {
-        std::mem::take(&mut self.is_due)
+    /// What is due.
+    pub(super) fn due(&self) -> Due {
+        self.due
+    }
+
+    /// Notes that everything has been built anew, or the view alone.
+    pub(super) fn done(&mut self, are_routes_done: bool, now: Instant) {
+        self.due.view = false;
+        if are_routes_done {
+            self.due.routes = None;
+            self.changes_at = self.next_change(now);
+        }
     }
 
     /// Whether a peer may still be going to say what it serves. Until it has, nothing is known to be missing, so no
@@ -222,18 +269,27 @@ impl Cluster {
 
     /// Notes that something else which a view is built of is new.
     pub(super) fn make_due(&mut self) {
-        self.is_due = true;
+        self.due.view(true);
     }
 
-    /// When time alone changes something: a server that was waited for is given up, an exclusion ends.
+    /// When time alone changes something: a server that was waited for is given up, an exclusion ends; a server that
+    /// came back counts more.
     pub(super) fn next_wake(&self, now: Instant) -> Option<Instant> {
+        let settles = self.servers().filter_map(|server| server.health.settles_at());
+        self.next_change(now).into_iter().chain(settles).chain(self.returning.next_step(now)).min()
+    }
+
+    /// When time alone changes what is listed or routed.
+    fn next_change(&self, now: Instant) -> Option<Instant> {
         let given_up = self.servers().filter_map(|server| self.awaited_until(server, now)).min();
         given_up.into_iter().chain(self.leases_awaited(now)).chain(self.exclusions.next_expiry()).min()
     }
 
     /// Notes that such a time has come.
     pub(super) fn wake(&mut self, now: Instant) {
+        self.due.routes(self.changes_at.is_some_and(|at| at <= now), now);
+        self.due.view(true);
         self.exclusions.expire(now);
-        self.is_due = true;
+        std::iter::once(&mut self.local).chain(self.peers.values_mut()).for_each(|server| server.health.settle(now));
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join;
 use http::{HeaderValue, StatusCode};
@@ -23,14 +24,20 @@ use crate::discovery::parse::{Document as Form, parse, parse_api_versions};
 use crate::discovery::{ACCEPT_LOCAL, ApiGroupDiscoveryList};
 
 mod exchange;
+mod known_lists;
 pub(super) mod resources;
 mod walk;
 
 pub(super) use self::exchange::{Answer, Condition, Error as FetchError, Limits, get};
+pub(super) use self::known_lists::KnownLists;
 
 /// Most group versions that a document may list: several times those of the clusters with the most CRDs. Each costs
 /// every client of discovery some bytes, and an old server a request.
 const MAX_GROUP_VERSIONS: usize = 10_000;
+
+/// How long an answer may take before it is tried whether the server can be reached at all: a node that has vanished
+/// says nothing on the connections that there are, and is known as such after this and one attempt to connect.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A document as it was last read.
 #[derive(Clone, Debug)]
@@ -58,6 +65,8 @@ pub(super) struct Reading {
     pub(super) apis: Option<Document>,
     /// What failed; with the reason, for people.
     pub(super) failure: Option<(Failure, String)>,
+    /// Whether it has been told to stop: it answers, and will soon not.
+    pub(super) is_stopping: bool,
 }
 
 /// What a reader has read last, for who reads on from there.
@@ -86,21 +95,39 @@ impl Lists {
 pub(super) struct ServerReader {
     client: ServerClient,
     limits: Limits,
+    known: KnownLists,
     api: Kept,
     apis: Kept,
     /// Whether the last read succeeded, so that the server has not been restarted unnoticed.
     is_settled: bool,
     /// Since when it has answered that it is not ready.
     starting_since: Option<Instant>,
+    /// Whether it is the co-located server, which is asked whether it is going to stop.
+    is_local: bool,
+    is_stopping: bool,
     lists: watch::Sender<Lists>,
 }
 
 impl ServerReader {
     /// Makes a reader that knows nothing yet.
-    pub(super) fn new(client: ServerClient, limits: Limits) -> Self {
-        let (api, apis) = (Kept::new("/api"), Kept::new("/apis"));
-        let lists = watch::Sender::default();
-        Self { client, limits, api, apis, is_settled: false, starting_since: None, lists }
+    pub(super) fn new(client: ServerClient, limits: Limits, known: KnownLists) -> Self {
+        Self {
+            client,
+            limits,
+            known,
+            api: Kept::new("/api"),
+            apis: Kept::new("/apis"),
+            is_settled: false,
+            starting_since: None,
+            is_local: false,
+            is_stopping: false,
+            lists: watch::Sender::default(),
+        }
+    }
+
+    /// The same of the co-located server.
+    pub(super) fn local(client: ServerClient, limits: Limits, known: KnownLists) -> Self {
+        Self { is_local: true, ..Self::new(client, limits, known) }
     }
 
     /// What it reads, as it reads it.
@@ -126,18 +153,20 @@ impl ServerReader {
         }
     }
 
-    async fn read_documents(&mut self) -> Option<(Failure, String)> {
-        if !self.is_settled
-            && let Err(error) = self.check_started().await
-        {
-            return Some((error.failure(), super::chain(&error)));
+    async fn read_documents(&mut self) -> Result<Option<(Failure, String)>, Error> {
+        if !self.is_settled {
+            self.check_started().await?;
         }
-        let Self { client, limits, api, apis, .. } = self;
-        let failure = failure_of(join(api.refresh(client, limits), apis.refresh(client, limits)).await);
+        let Self { client, limits, known, api, apis, is_local, .. } = self;
+        let stopping = is_stopping(client, limits, *is_local);
+        let documents = join(api.refresh(client, limits, known), apis.refresh(client, limits, known));
+        let (documents, is_stopping) = join(documents, stopping).await;
+        let failure = failure_of(documents);
+        self.is_stopping = is_stopping;
         let has_arrived = failure.is_none() && !self.is_settled;
         self.is_settled = failure.is_none();
         self.tell(has_arrived);
-        failure
+        Ok(failure)
     }
 
     fn tell(&self, has_arrived: bool) {
@@ -157,16 +186,45 @@ impl ServerReader {
     }
 }
 
+/// Why a server that takes longer than [`PATIENCE`] cannot be reached; never, if it can.
+async fn unreachable(client: ServerClient) -> Error {
+    tokio::time::sleep(PATIENCE).await;
+    match client.prove_reachable().await {
+        Err(source) => Error::Send { path: "/apis".to_owned(), source },
+        Ok(()) => std::future::pending().await,
+    }
+}
+
 impl Source for ServerReader {
     async fn read(&mut self) -> Reading {
-        let failure = self.read_documents().await;
-        Reading { api: self.api.document.clone(), apis: self.apis.document.clone(), failure }
+        let unreachable = unreachable(self.client.clone());
+        let read = tokio::select! {
+            read = self.read_documents() => read,
+            error = unreachable => Err(error),
+        };
+        let failure = match read {
+            Ok(failure) => failure,
+            Err(error) => {
+                self.forget_connections();
+                Some((error.failure(), super::chain(&error)))
+            }
+        };
+        let is_stopping = failure.is_none() && self.is_stopping;
+        Reading { api: self.api.document.clone(), apis: self.apis.document.clone(), failure, is_stopping }
     }
 
     fn forget_connections(&mut self) {
         self.is_settled = false;
         self.client.forget_connections();
     }
+}
+
+/// Whether the server has been told to stop: with a delay (`--shutdown-delay-duration`) it goes on answering meanwhile.
+/// One check of all those behind `/readyz`: that, say, etcd is not well is no reason to leave it.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/server/healthz.go> (`shutdownCheck`)
+async fn is_stopping(client: &ServerClient, limits: &Limits, is_local: bool) -> bool {
+    is_local
+        && get(client, "/readyz/shutdown", Condition::anything(), limits).await.is_err_and(|error| error.is_of_server())
 }
 
 /// A server fails as its better half does.
@@ -176,10 +234,10 @@ fn failure_of((api, apis): (Result<(), Error>, Result<(), Error>)) -> Option<(Fa
         (Err(error), Ok(())) | (Ok(()), Err(error)) => Some((Failure::Refused, super::chain(&error))),
         (Err(api), Err(apis)) => {
             let failures = [api.failure(), apis.failure()];
-            let best = [Failure::Refused, Failure::Failing, Failure::Broken]
+            let best = [Failure::Refused, Failure::Failing, Failure::Broken, Failure::Down]
                 .into_iter()
                 .find(|failure| failures.contains(failure));
-            Some((best.unwrap_or(Failure::Down), super::chain(&api)))
+            Some((best.unwrap_or(Failure::Vanished), super::chain(&api)))
         }
     }
 }
@@ -198,7 +256,7 @@ impl Kept {
         Self { path, document: None, walked: None, versions: None }
     }
 
-    async fn refresh(&mut self, client: &ServerClient, limits: &Limits) -> Result<(), Error> {
+    async fn refresh(&mut self, client: &ServerClient, limits: &Limits, known: &KnownLists) -> Result<(), Error> {
         let Some(answer) = self.ask(client, limits).await? else { return Ok(()) };
         let decode = |source| Error::decode(self.path, source);
         let form = parse(&answer.body, answer.content_type()).map_err(decode)?;
@@ -207,11 +265,11 @@ impl Kept {
             Form::Aggregated(list) => {
                 self.walked = None;
                 self.versions = None;
-                self.keep(list, answer.etag);
+                self.keep(list, answer.etag, known);
             }
             Form::Legacy(root) => {
                 self.versions = parse_api_versions(&answer.body, answer.content_type()).ok().map(Arc::new);
-                self.walk(root, client, limits).await;
+                self.walk(root, client, limits, known).await;
             }
         }
         Ok(())
@@ -240,14 +298,14 @@ impl Kept {
         Ok(())
     }
 
-    async fn walk(&mut self, root: RootDocument, client: &ServerClient, limits: &Limits) {
+    async fn walk(&mut self, root: RootDocument, client: &ServerClient, limits: &Limits, lists: &KnownLists) {
         if self.walked.as_ref().is_some_and(|walked| walked.is_fresh(&root, Instant::now())) {
             return;
         }
         let known = self.document.as_ref().map(|document| document.list.as_ref());
         let (list, walked) = walk::walk(client, root, known, limits).await;
         self.walked = Some(walked);
-        self.keep(list, None);
+        self.keep(list, None, lists);
     }
 
     fn walked_resources(&self) -> BTreeMap<GroupVersion, Arc<ApiResourceList>> {
@@ -255,10 +313,10 @@ impl Kept {
     }
 
     /// Keeps the `Arc` of an equal list, by which everyone else sees that nothing has changed.
-    fn keep(&mut self, list: ApiGroupDiscoveryList, etag: Option<HeaderValue>) {
+    fn keep(&mut self, list: ApiGroupDiscoveryList, etag: Option<HeaderValue>, lists: &KnownLists) {
         match &mut self.document {
             Some(document) if *document.list == list => document.etag = etag,
-            document => *document = Some(Document { list: Arc::new(list), etag }),
+            document => *document = Some(Document { list: lists.share(list), etag }),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::fetch::Reading;
@@ -17,9 +17,9 @@ pub struct Intervals {
     /// For the co-located server; default 1 s: a CRD that a client has just made shows in the merged documents a second
     /// later.
     pub local: Duration,
-    /// For each peer; default 1 s as well: a change there must show through every node within two seconds. Fronts
-    /// announce changes in their Leases, but plain kube-apiservers and fronts without the right to keep one do not. Three
-    /// fronts cost each server six conditional requests a second.
+    /// For each of up to ten peers; default 1 s as well: a change there must show through every node within two seconds.
+    /// Fronts announce changes in their Leases, but plain kube-apiservers and fronts without the right to keep one do
+    /// not. Three fronts cost each server six conditional requests a second. For more peers see [`Intervals::of_peers`].
     pub peer: Duration,
     /// Until CRDs and APIServices are asked for again after a refusal; default 15 s: an administrator who has just
     /// granted the rights looks at readiness next, and each refusal is a line in two logs.
@@ -29,6 +29,18 @@ pub struct Intervals {
 impl Default for Intervals {
     fn default() -> Self {
         Self { local: Duration::from_secs(1), peer: Duration::from_secs(1), refused: Duration::from_secs(15) }
+    }
+}
+
+/// Peers up to which each is asked in every interval.
+const PEERS_AT_FULL_PACE: u32 = 10;
+
+impl Intervals {
+    /// For each of so many peers: among many each is asked less often, so that a front never sends more than some
+    /// twenty requests a second, and is asked no more often, however many there are.
+    pub(super) fn of_peers(&self, count: usize) -> Duration {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.peer.saturating_mul(count.div_ceil(PEERS_AT_FULL_PACE).max(1))
     }
 }
 
@@ -55,7 +67,10 @@ pub(super) struct Report {
 /// After word of a change servers are read this often, so that many changes at once are a few reads.
 const BRISK: Duration = Duration::from_millis(250);
 
-/// For how long: a server lists what an object declares some moments after it has told of the object.
+/// A server that fails is read at least this often, so that its return is noticed.
+const FAILING: Duration = Duration::from_secs(1);
+
+/// For how long servers are read [`BRISK`]: a server lists what an object declares some moments after it has told of the object.
 const BRISK_FOR: Duration = Duration::from_secs(2);
 
 /// What makes a loop read before its time.
@@ -80,11 +95,11 @@ impl Signals {
     }
 }
 
-/// Reads `source` until nobody wants the reports any more: every `every`, and when there is a signal.
+/// Reads `source` until nobody wants the reports any more: once in the time that `pace` says, and when there is a signal.
 pub(super) async fn run(
     server: ServerId,
     mut source: impl Source,
-    every: Duration,
+    pace: watch::Receiver<Duration>,
     signals: Arc<Signals>,
     reports: mpsc::Sender<Report>,
 ) {
@@ -104,10 +119,17 @@ pub(super) async fn run(
         }
         let began = Instant::now();
         let reading = source.read().await;
+        let is_failing = reading.failure.is_some();
         if reports.send(Report { server: server.clone(), began, reading }).await.is_err() {
             return;
         }
         last = Some(began);
-        next = began + if began < brisk_until { every.min(BRISK) } else { every };
+        let every = *pace.borrow();
+        next = began
+            + match () {
+                () if began < brisk_until => every.min(BRISK),
+                () if is_failing => every.min(FAILING),
+                () => every,
+            };
     }
 }

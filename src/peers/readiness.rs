@@ -48,7 +48,7 @@ fn peers(cluster: &Cluster, peering_off: Option<&str>, now: Instant) -> Conditio
     let failed: Vec<String> = cluster
         .peers
         .values()
-        .filter(|server| !server.health.standing().available || !server.health.standing().heard)
+        .filter(|server| !server.health.standing().is_available() || !server.health.standing().heard)
         .map(missing)
         .collect();
     let (state, message) = match peering_off {

@@ -1,8 +1,10 @@
 //! The one task that knows everything: takes what the loops report, builds the view and publishes it if it is new.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+mod start;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 use tokio::sync::{Notify, mpsc, watch};
@@ -11,22 +13,23 @@ use tokio::time::{Instant, sleep_until};
 
 use super::build::Builder;
 use super::cache::Cache;
-use super::client::{self, ServerClient};
+use super::client;
 use super::cluster::{Cluster, Server};
-use super::details::{Details, DetailsReader};
+use super::details::Details;
 use super::exclusions::{self, Excluded};
-use super::fetch::{Limits, ServerReader};
-use super::health::UNHEARD_LIMIT;
-use super::leases::{Found, LeaseSetup, Leases};
+use super::fetch::KnownLists;
+use super::leases::Found;
 use super::metrics::{Metrics, ServerMetrics};
 use super::openapi;
-use super::poll::{self, Report, Signals};
+use super::poll::{Report, Signals};
+use super::routes::Syncs;
 use super::{Peering, Setup};
-use crate::apimachinery::peer::{Peer, PeerKind};
+use crate::apimachinery::peer::{Peer, Trouble};
 use crate::apimachinery::server_id::ServerId;
 use crate::drain;
 use crate::openapi::OpenApi;
-use crate::view::{self, Discovery, ViewReader, ViewWriter};
+use crate::view::{self, ClusterView, Discovery, ViewReader, ViewWriter};
+use start::known_peers;
 
 /// Reports that may wait for the publisher. It takes all that wait before it builds once, so the number only has to
 /// cover a burst; a full channel makes loops wait, nothing else.
@@ -39,7 +42,11 @@ pub struct Controller {
     metrics: Metrics,
     cluster: Cluster,
     builder: Builder,
+    syncs: Syncs,
     loops: BTreeMap<ServerId, Loop>,
+    lists: KnownLists,
+    /// How often each peer is read.
+    pace: watch::Sender<Duration>,
     tasks: JoinSet<()>,
     cache: Option<Cache>,
     remembered: RememberedPeers,
@@ -91,13 +98,18 @@ impl Controller {
         };
         let published = openapi::Published { state, missing: String::new() };
         builder.set_openapi(published.clone());
+        builder.reconcile(&cluster, now);
+        let syncs = Syncs::register(setup.route_sync, &setup.registry, now);
         let (view, reader) = view::channel(builder.build(&cluster, now));
         let controller = Self {
             identity: client::identity(&setup.identity_headers),
             metrics: Metrics::register(Arc::clone(&setup.registry)),
             cluster,
             builder,
+            syncs,
             loops: BTreeMap::new(),
+            lists: KnownLists::default(),
+            pace: watch::Sender::new(setup.intervals.peer),
             tasks: JoinSet::new(),
             cache: None,
             remembered: RememberedPeers::default(),
@@ -109,24 +121,6 @@ impl Controller {
             setup,
         };
         (controller, reader)
-    }
-
-    /// Finds peers through Leases too, from now on. When `withdraw` starts, this front's own Lease is taken back.
-    pub fn find_peers(&mut self, setup: LeaseSetup, withdraw: drain::Watcher) {
-        if let Peering::Off(_) = self.setup.peering {
-            return;
-        }
-        let leases = Leases {
-            client: self.local_kube_client(),
-            setup,
-            hostname: self.setup.hostname.clone(),
-            served: self.served.subscribe(),
-            retry: self.setup.intervals.refused,
-        };
-        let (found, leases_found) = watch::channel(Found::default());
-        self.leases = leases_found;
-        self.cluster.await_leases(Instant::now());
-        self.tasks.spawn(leases.run(found, withdraw));
     }
 
     /// Runs until the drain starts or nobody reads the view any more. The last view stays.
@@ -149,12 +143,13 @@ impl Controller {
         loop {
             self.publish();
             let wake = self.cluster.next_wake(Instant::now());
+            let sync = self.syncs.next(self.cluster.due()).map(|(at, _)| at);
             tokio::select! {
                 Some(report) = reported.recv() => self.take_report(report),
-                Some((id, details)) = detailed.recv() => self.cluster.detail(&id, details),
+                Some((id, details)) = detailed.recv() => self.cluster.detail(&id, details, Instant::now()),
                 () = objects_changed.notified() => self.expect_changes(),
                 problem = cache_problem(&mut self.cache) => self.cluster.cache(problem),
-                Some(id) = self.setup.failed_connects.recv() => self.take_failed_connect(&id),
+                Some((id, trouble)) = self.setup.troubles.recv() => self.take_trouble(&id, trouble),
                 Ok(()) = exclusions.changed() => {
                     let excluded = exclusions.borrow_and_update().clone();
                     self.cluster.exclude(excluded, Instant::now());
@@ -169,6 +164,7 @@ impl Controller {
                 }
                 () = sleep_until_some(self.remembered.until) => self.forget(&outlets),
                 () = sleep_until_some(wake) => self.cluster.wake(Instant::now()),
+                () = sleep_until_some(sync) => {}
                 () = self.view.closed() => break,
                 () = drain.draining() => break,
             }
@@ -176,11 +172,11 @@ impl Controller {
             while let Ok(report) = reported.try_recv() {
                 self.take_report(report);
             }
-            while let Ok(id) = self.setup.failed_connects.try_recv() {
-                self.take_failed_connect(&id);
+            while let Ok((id, trouble)) = self.setup.troubles.try_recv() {
+                self.take_trouble(&id, trouble);
             }
             while let Ok((id, details)) = detailed.try_recv() {
-                self.cluster.detail(&id, details);
+                self.cluster.detail(&id, details, Instant::now());
             }
         }
         if let Some(cache) = self.cache {
@@ -188,58 +184,36 @@ impl Controller {
         }
     }
 
-    /// Takes what an earlier run knew, peers included: those that Leases do not name any more may have left while this
-    /// front was away, or may be named only once the local server answers. Nothing is merged without peers, so nothing
-    /// is kept either.
-    async fn remember(&mut self) {
-        let Peering::On(_) = self.setup.peering else { return };
-        let Some(path) = self.setup.cache_dir.clone() else { return };
-        let (mut cache, memory) = Cache::open(path).await;
-        let now = Instant::now();
-        self.remembered.peers = memory.values().filter_map(|server| server.peer.clone()).collect();
-        self.remembered.until = (!self.remembered.peers.is_empty()).then(|| now + UNHEARD_LIMIT);
-        for peer in known_peers(&self.setup, &self.found, &self.remembered.peers) {
-            self.cluster.add(&peer, now);
-        }
-        self.cluster.restore(memory);
-        self.cluster.cache(cache.current_problem());
-        self.cache = Some(cache);
-    }
-
-    /// Peers that nobody but an earlier run names.
-    fn remembered_only(&self) -> BTreeSet<ServerId> {
-        let named: BTreeSet<ServerId> =
-            known_peers(&self.setup, &self.found, &[]).into_iter().map(|peer| peer.id.clone()).collect();
-        self.remembered.peers.iter().map(|peer| peer.id.clone()).filter(|id| !named.contains(id)).collect()
-    }
-
-    /// Peers that nobody else has named for so long have left.
-    fn forget(&mut self, outlets: &Outlets) {
-        self.remembered = RememberedPeers::default();
-        self.reconcile_peers(outlets);
-    }
-
     /// A server lists what an object declares a moment after it has told of the object, so all are asked soon.
     fn expect_changes(&self) {
         self.loops.values().for_each(|known| known.signals.change.notify_one());
     }
 
+    /// Publishes what is known if anything is new.
     fn publish(&mut self) {
-        if !self.cluster.take_due() {
-            return;
+        if let Some(view) = due_view(&mut self.cluster, &mut self.builder, &mut self.syncs, Instant::now()) {
+            self.tell_others(&view);
+            self.view.publish(view);
         }
+    }
+
+    /// The cache, the metrics, the loop of OpenAPI documents and this front's Lease follow the view.
+    fn tell_others(&self, view: &ClusterView) {
         if let Some(cache) = &self.cache {
             cache.offer(self.cluster.remember());
         }
-        let view = self.builder.build(&self.cluster, Instant::now());
-        for state in &view.peers {
+        for (state, server) in view.peers.iter().zip(self.cluster.peers.values()) {
             if let Some(known) = self.loops.get(&state.peer.id) {
-                known.metrics.set_available(state.available);
+                known.metrics.stands(state.circuit, server.health.ejections());
+            }
+        }
+        for (peer, routes) in view.routes.routes_by_peer() {
+            if let Some(known) = self.loops.get(&peer.id) {
+                known.metrics.serves(routes);
             }
         }
         let is_started = !matches!(view.discovery, Discovery::Awaited);
         self.openapi.0.send_replace(openapi::Inputs::of(&self.cluster, is_started));
-        self.view.publish(view);
         let served = self.cluster.local.served_hash();
         self.served.send_if_modified(|known| {
             let is_new = served.is_some() && *known != served;
@@ -262,16 +236,21 @@ impl Controller {
         }
     }
 
-    fn take_failed_connect(&mut self, id: &ServerId) {
-        if self.cluster.connect_failed(id, Instant::now())
-            && let Some(known) = self.loops.get(id)
-        {
+    /// What a request has met at a peer puts that in doubt; without a connection nothing more is sent to it until a read
+    /// succeeds.
+    fn take_trouble(&mut self, id: &ServerId, trouble: Trouble) {
+        let is_in_doubt = match trouble {
+            Trouble::NoConnection => self.cluster.connect_failed(id, Instant::now()),
+            Trouble::BrokenOff => true,
+        };
+        if let Some(known) = self.loops.get(id).filter(|_| is_in_doubt) {
             known.signals.doubt.notify_one();
         }
     }
 
     /// Takes what Leases say: who the peers are, and whose server serves something new.
     fn take_found(&mut self, found: Found, outlets: &Outlets) {
+        let now = Instant::now();
         self.cluster.take_lease_problem(found.problem.clone());
         let known = std::mem::replace(&mut self.found, found);
         if known.peers != self.found.peers {
@@ -280,9 +259,9 @@ impl Controller {
         let mut ended = self.found.ended.clone();
         if self.found.is_complete {
             ended.extend(self.remembered_only());
-            self.cluster.leases_known();
+            self.cluster.leases_known(now);
         }
-        self.cluster.take_ended(ended);
+        self.cluster.take_ended(ended, now);
         for (id, news) in &self.found.announced {
             let before = known.announced.get(id);
             if before != Some(news)
@@ -292,90 +271,6 @@ impl Controller {
             }
         }
     }
-
-    fn start_local(&mut self, outlets: &Outlets) {
-        let client = ServerClient::new(
-            Arc::clone(&self.setup.upstream),
-            self.setup.upstream_address,
-            Arc::clone(&self.identity),
-        );
-        let metrics = self.metrics.local(&self.setup.hostname);
-        self.start(self.cluster.local.id.clone(), None, client, metrics, outlets);
-    }
-
-    /// OpenAPI is read by a task of its own, so that it never delays what is read here.
-    fn start_openapi(&mut self) {
-        let Peering::On(peers) = &self.setup.peering else { return };
-        let setup = openapi::Setup {
-            upstream: (self.setup.upstream_address, Arc::clone(&self.setup.upstream)),
-            peers: Arc::clone(peers),
-            identity: Arc::clone(&self.identity),
-            every: self.setup.intervals.peer,
-            limits: openapi::Limits::default(),
-        };
-        let published = watch::Sender::new(self.openapi.1.borrow().clone());
-        self.openapi.1 = published.subscribe();
-        self.tasks.spawn(openapi::run(setup, self.openapi.0.subscribe(), published));
-    }
-
-    /// Makes the loops fit the list of peers.
-    fn reconcile_peers(&mut self, outlets: &Outlets) {
-        let Peering::On(connector) = &self.setup.peering else { return };
-        let connector = Arc::clone(connector);
-        let wanted = known_peers(&self.setup, &self.found, &self.remembered.peers);
-        let ids: BTreeSet<&ServerId> = wanted.iter().map(|peer| &peer.id).collect();
-        let gone: Vec<ServerId> = self.cluster.peers.keys().filter(|id| !ids.contains(id)).cloned().collect();
-        for id in gone {
-            self.cluster.remove(&id);
-            if let Some(stopped) = self.loops.remove(&id) {
-                stopped.metrics.set_available(false);
-                stopped.abort();
-            }
-        }
-        for peer in wanted {
-            if self.loops.get(&peer.id).is_some_and(|known| known.peer.as_ref() == Some(&peer)) {
-                continue;
-            }
-            self.cluster.add(&peer, Instant::now());
-            let mut client = ServerClient::new(Arc::clone(&connector), peer.address, Arc::clone(&self.identity));
-            if peer.kind == PeerKind::Front {
-                client = client.expecting_front(&peer.hostname);
-            }
-            let metrics = self.metrics.peer(&peer.hostname);
-            self.start(peer.id.clone(), Some(peer), client, metrics, outlets);
-        }
-    }
-
-    fn start(
-        &mut self,
-        id: ServerId,
-        peer: Option<Arc<Peer>>,
-        client: ServerClient,
-        metrics: ServerMetrics,
-        outlets: &Outlets,
-    ) {
-        let every = if peer.is_some() { self.setup.intervals.peer } else { self.setup.intervals.local };
-        let signals = Arc::new(Signals::default());
-        let limits = Limits::default();
-        let lists = ServerReader::new(client.clone(), limits);
-        let details = DetailsReader { server: id.clone(), client, limits, pause: every };
-        let details = details.run(lists.lists(), outlets.details.clone());
-        let lists = poll::run(id.clone(), lists, every, Arc::clone(&signals), outlets.lists.clone());
-        let tasks = [self.tasks.spawn(lists), self.tasks.spawn(details)];
-        if let Some(replaced) = self.loops.insert(id, Loop { signals, tasks, metrics, peer }) {
-            replaced.abort();
-        }
-    }
-
-    /// Reads the cluster's objects through the local server.
-    fn local_kube_client(&self) -> kube::Client {
-        let server = ServerClient::new(
-            Arc::clone(&self.setup.upstream),
-            self.setup.upstream_address,
-            Arc::clone(&self.identity),
-        );
-        kube::Client::new(server, "default")
-    }
 }
 
 impl Loop {
@@ -384,27 +279,32 @@ impl Loop {
     }
 }
 
+/// The view to be published if anything is new, or if it is time. Routes and documents are computed in it as the gate
+/// says, and nowhere else.
+pub(super) fn due_view(
+    cluster: &mut Cluster,
+    builder: &mut Builder,
+    syncs: &mut Syncs,
+    now: Instant,
+) -> Option<ClusterView> {
+    let due = cluster.due();
+    let sync = syncs.next(due).filter(|(at, _)| *at <= now);
+    if !due.view && sync.is_none() {
+        return None;
+    }
+    if let Some((_, trigger)) = sync {
+        let outcome = builder.reconcile(cluster, now);
+        syncs.done(trigger, outcome, due.routes, now);
+    }
+    cluster.done(sync.is_some(), now);
+    Some(builder.build(cluster, now))
+}
+
 /// Waits for news of the cache, for ever if there is none.
 async fn cache_problem(cache: &mut Option<Cache>) -> Option<String> {
     match cache {
         Some(cache) => cache.problem().await,
         None => std::future::pending().await,
-    }
-}
-
-/// Static peers, those found through Leases and those of an earlier run, without this node and without doubles, of
-/// which the first one counts; none while peering is off. At an address where another peer is now nobody is remembered.
-fn known_peers(setup: &Setup, found: &Found, remembered: &[Arc<Peer>]) -> Vec<Arc<Peer>> {
-    let mut seen = BTreeSet::from([ServerId::from_hostname(&setup.hostname)]);
-    match setup.peering {
-        Peering::Off(_) => Vec::new(),
-        Peering::On(_) => {
-            let now: Vec<&Arc<Peer>> = setup.static_peers.iter().chain(&found.peers).collect();
-            let addresses: BTreeSet<SocketAddr> = now.iter().map(|peer| peer.address).collect();
-            let before = remembered.iter().filter(|peer| !addresses.contains(&peer.address));
-            let all = now.iter().copied().chain(before);
-            all.filter(|peer| seen.insert(peer.id.clone())).cloned().collect()
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use serde_json::json;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, advance};
 
 use super::build::Builder;
@@ -28,6 +28,8 @@ use crate::routing::{Decision, NotFound, decide};
 use crate::view::{ClusterView, ConditionState};
 
 mod restarts;
+mod routes;
+mod simulation;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -60,7 +62,7 @@ impl Fixture {
         let server = ServerId::from_hostname(server);
         let is_details_due = self.cluster.servers().any(|known| known.id == server && !known.is_detailed);
         if is_details_due && reading.failure.is_none() {
-            self.cluster.detail(&server, Details::default());
+            self.cluster.detail(&server, Details::default(), Instant::now());
         }
         self.cluster.report(Report { server, began: Instant::now(), reading }, Instant::now());
     }
@@ -72,11 +74,20 @@ impl Fixture {
         // A reader has what it has read itself.
         let read = |document: &Option<Document>| document.clone().filter(|_| !known.is_remembered);
         let (api, apis) = (read(&known.api), read(&known.apis));
-        self.report(server, Reading { api, apis, failure: Some((failure, "it fails".to_owned())) });
+        self.report(server, Reading { api, apis, failure: Some((failure, "it fails".to_owned())), is_stopping: false });
     }
 
     fn view(&mut self) -> ClusterView {
-        self.builder.build(&self.cluster, Instant::now())
+        let now = Instant::now();
+        self.builder.reconcile(&self.cluster, now);
+        self.builder.build(&self.cluster, now)
+    }
+
+    /// Whether anything was new since this was last asked.
+    fn take_due(&mut self) -> bool {
+        let due = self.cluster.due();
+        self.cluster.done(true, Instant::now());
+        due.view
     }
 
     /// `group/version` of the merged `/apis`, `!` before what is stale.
@@ -282,13 +293,13 @@ async fn local_server_of_which_only_half_was_read_is_not_passed_over() {
 async fn failed_connect_makes_a_peer_unavailable_at_once_and_only_once() {
     let mut fixture = Fixture::heard(&["apps/v1=deployments"], &["batch/v1=jobs"]);
     let id = ServerId::from_hostname("node-b");
-    fixture.cluster.take_due();
+    fixture.take_due();
     assert!(fixture.cluster.connect_failed(&id, Instant::now()));
-    assert!(fixture.cluster.take_due());
+    assert!(fixture.take_due());
     assert_eq!(decision(&fixture.view(), "/apis/batch/v1/jobs"), "nobody");
     assert!(!fixture.cluster.connect_failed(&id, Instant::now()));
     assert!(!fixture.cluster.connect_failed(&ServerId::from_hostname("node-x"), Instant::now()));
-    assert!(!fixture.cluster.take_due(), "nothing is new");
+    assert!(!fixture.take_due(), "nothing is new");
 }
 
 #[tokio::test(start_paused = true)]
@@ -299,17 +310,17 @@ async fn nothing_is_due_while_reads_bring_nothing_new() {
         apis: fixture.cluster.local.apis.clone(),
         ..Reading::default()
     };
-    assert!(fixture.cluster.take_due());
+    assert!(fixture.take_due());
     let before = fixture.view();
     advance(SECOND).await;
     fixture.report("node-a", same(&fixture));
     fixture.cluster.exclude(listed(&[], &[]), Instant::now());
-    assert!(!fixture.cluster.take_due());
+    assert!(!fixture.take_due());
     let after = fixture.view();
     let (before, after) = (before.documents().unwrap(), after.documents().unwrap());
     assert!(std::ptr::eq(before, after), "the rendered documents are shared");
     fixture.report("node-a", reading(&["apps/v1=deployments,daemonsets"]));
-    assert!(fixture.cluster.take_due());
+    assert!(fixture.take_due());
 }
 
 #[tokio::test(start_paused = true)]
@@ -334,7 +345,7 @@ async fn crds_and_api_services_are_never_taken_from_peers_until_five_minutes_aft
     assert_eq!(wake, Instant::now() + 300 * SECOND);
     advance(300 * SECOND).await;
     fixture.cluster.wake(Instant::now());
-    assert!(fixture.cluster.take_due());
+    assert!(fixture.take_due());
     assert_eq!(fixture.listed().len(), 4);
     assert_eq!(fixture.cluster.next_wake(Instant::now()), None);
 }
@@ -370,7 +381,7 @@ async fn peer_that_is_never_heard_holds_back_not_found_answers_for_five_minutes(
     assert_eq!(decision(&fixture.view(), "/apis/unknown.k8s.io/v1/things"), "local, then 503");
     advance(SECOND).await;
     fixture.cluster.wake(Instant::now());
-    assert!(fixture.cluster.take_due());
+    assert!(fixture.take_due());
     assert_eq!(decision(&fixture.view(), "/apis/unknown.k8s.io/v1/things"), "local");
 }
 
@@ -379,7 +390,7 @@ async fn peer_that_was_never_heard_is_waited_for_though_its_lease_has_ended() {
     let mut fixture = Fixture::new(&["node-b"]);
     fixture.cluster.exclude(listed(&[], &[]), Instant::now());
     fixture.report("node-a", reading(&["apps/v1=deployments"]));
-    fixture.cluster.take_ended([ServerId::from_hostname("node-b")].into());
+    fixture.cluster.take_ended([ServerId::from_hostname("node-b")].into(), Instant::now());
     assert!(fixture.view().documents().is_none(), "its front may hang, and its server be well");
     assert_eq!(decision(&fixture.view(), "/apis/unknown.k8s.io/v1/things"), "local, then 503");
     let limit = fixture.cluster.next_wake(Instant::now()).unwrap();
@@ -396,7 +407,7 @@ async fn peer_at_a_new_address_keeps_what_is_known_of_it() {
     assert_eq!(fixture.view().peers[0].peer, moved);
     fixture.report("node-b", Reading { failure: Some((Failure::Down, "it fails".to_owned())), ..Reading::default() });
     assert_eq!(fixture.listed(), ["apps/v1=deployments", "batch/v1=jobs"], "its new loop has not read anything yet");
-    fixture.cluster.remove(&moved.id);
+    fixture.cluster.remove(&moved.id, Instant::now());
     assert_eq!(fixture.listed(), ["apps/v1=deployments"]);
 }
 
@@ -417,12 +428,16 @@ impl Source for Slow {
     }
 }
 
+fn pace(every: Duration) -> watch::Receiver<Duration> {
+    watch::Sender::new(every).subscribe()
+}
+
 #[tokio::test(start_paused = true)]
 async fn hanging_server_holds_up_nobody_else() {
     let (reports, mut reported) = mpsc::channel(64);
     for (name, delay) in [("node-b", 4 * SECOND), ("node-c", Duration::ZERO)] {
         let source = Slow { delay, forgotten: Arc::default() };
-        tokio::spawn(poll::run(ServerId::from_hostname(name), source, SECOND, Arc::default(), reports.clone()));
+        tokio::spawn(poll::run(ServerId::from_hostname(name), source, pace(SECOND), Arc::default(), reports.clone()));
     }
     tokio::time::sleep(10 * SECOND + SECOND / 2).await;
     drop(reports);
@@ -440,7 +455,7 @@ async fn doubt_makes_a_loop_read_at_once_over_a_new_connection() {
     let (signals, forgotten) = (Arc::new(Signals::default()), Arc::new(Notify::new()));
     let source = Slow { delay: Duration::ZERO, forgotten: Arc::clone(&forgotten) };
     let id = ServerId::from_hostname("node-b");
-    tokio::spawn(poll::run(id, source, 60 * SECOND, Arc::clone(&signals), reports));
+    tokio::spawn(poll::run(id, source, pace(60 * SECOND), Arc::clone(&signals), reports));
     reported.recv().await.unwrap();
     let before = Instant::now();
     signals.doubt.notify_one();
@@ -455,7 +470,7 @@ async fn word_of_changes_makes_a_loop_read_soon_and_a_burst_is_few_reads() {
     let (signals, forgotten) = (Arc::new(Signals::default()), Arc::new(Notify::new()));
     let source = Slow { delay: Duration::ZERO, forgotten: Arc::clone(&forgotten) };
     let id = ServerId::from_hostname("node-b");
-    tokio::spawn(poll::run(id, source, 60 * SECOND, Arc::clone(&signals), reports));
+    tokio::spawn(poll::run(id, source, pace(60 * SECOND), Arc::clone(&signals), reports));
     reported.recv().await.unwrap();
     advance(SECOND).await;
     let start = Instant::now();
@@ -479,7 +494,8 @@ async fn word_of_changes_makes_a_loop_read_soon_and_a_burst_is_few_reads() {
 async fn loop_ends_when_nobody_wants_its_reports() {
     let (reports, reported) = mpsc::channel(1);
     let source = Slow { delay: Duration::ZERO, forgotten: Arc::default() };
-    let task = tokio::spawn(poll::run(ServerId::from_hostname("node-b"), source, SECOND, Arc::default(), reports));
+    let task =
+        tokio::spawn(poll::run(ServerId::from_hostname("node-b"), source, pace(SECOND), Arc::default(), reports));
     drop(reported);
     task.await.unwrap();
 }

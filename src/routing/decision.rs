@@ -1,16 +1,17 @@
 //! From a request and the table to the server that answers, with the reason.
 
 use std::fmt;
-use std::sync::Arc;
 
 use http::Method;
 
+use super::candidates::Candidates;
 use super::exclusion::Exclusion;
 use super::served::Verb;
-use super::table::{Entry, ResourceRoutes, Routes, RoutingTable};
+use super::standing::RoutingTable;
+use super::table::{Entry, ResourceRoutes};
 use crate::apimachinery::discovery_path::DiscoveryPath;
 use crate::apimachinery::gvr::{GroupVersion, GroupVersionResource};
-use crate::apimachinery::peer::{Hop, Peer};
+use crate::apimachinery::peer::Hop;
 use crate::request_info::RequestInfo;
 
 /// Who answers a request. Its `Display` is the reason in words, for logs and commands.
@@ -26,7 +27,8 @@ pub enum Decision<'v> {
         why: Local,
         /// What becomes of its answer that it does not serve such a thing.
         not_found: NotFound,
-        /// Peers that can answer as well, if the local server cannot be reached and nothing was sent to it.
+        /// Peers that can answer as well: if the local server cannot be reached and nothing was sent to it, and for the
+        /// clients for which [`Candidates::go_first`].
         otherwise: Option<Candidates<'v>>,
     },
     /// One of these peers.
@@ -67,6 +69,8 @@ pub enum Elsewhere {
     GroupVersion,
     /// The local server serves it and cannot be reached.
     LocalUnreachable,
+    /// The local server serves it and is stopping, or has come back a moment ago.
+    LocalSpared,
 }
 
 /// What becomes of an answer "no such path or resource". It has two forms: plain text "404 page not found" for a group
@@ -80,17 +84,6 @@ pub enum NotFound {
     PlainUnavailable,
     /// Both forms become a `Status` 503, because somebody else may serve it.
     Unavailable,
-}
-
-/// Peers that can answer. At least one of them is available.
-#[derive(Clone, Copy)]
-pub struct Candidates<'v> {
-    table: &'v RoutingTable,
-    key: &'v GroupVersionResource,
-    routes: &'v Routes,
-    verb: Option<Verb>,
-    why: Elsewhere,
-    not_found: NotFound,
 }
 
 /// Nobody who serves it can be reached.
@@ -272,62 +265,6 @@ impl<'v> Question<'_, 'v> {
     }
 }
 
-impl<'v> Candidates<'v> {
-    /// What is asked for, as found in the table: safe as a label of logs and metrics.
-    #[must_use]
-    pub fn key(&self) -> &'v GroupVersionResource {
-        self.key
-    }
-
-    /// Why a peer answers.
-    #[must_use]
-    pub fn why(&self) -> Elsewhere {
-        self.why
-    }
-
-    /// What becomes of a peer's answer that it does not serve such a thing.
-    #[must_use]
-    pub fn not_found(&self) -> NotFound {
-        self.not_found
-    }
-
-    /// The peers, in the table's order.
-    pub fn iter(&self) -> impl Iterator<Item = &'v Arc<Peer>> + 'v {
-        self.table.available(self.routes, self.verb)
-    }
-
-    /// The peers in an order that depends on the number only: a random one spreads requests evenly, the same one keeps
-    /// a client's requests for a resource on one peer while it is healthy.
-    #[must_use]
-    pub fn shuffled(&self, random: u64) -> Vec<&'v Arc<Peer>> {
-        let mut peers: Vec<_> = self.iter().collect();
-        let mut state = random;
-        for last in (1..peers.len()).rev() {
-            state = scramble(state);
-            // Below the bound, which is a usize.
-            #[allow(clippy::cast_possible_truncation)]
-            peers.swap(last, (state % (last as u64 + 1)) as usize);
-        }
-        peers
-    }
-}
-
-/// One step of the splitmix64 generator.
-/// Source: <https://prng.di.unimi.it/splitmix64.c>
-fn scramble(state: u64) -> u64 {
-    let mut mixed = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
-impl fmt::Debug for Candidates<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let peers: Vec<_> = self.iter().map(|peer| peer.hostname.as_str()).collect();
-        f.debug_struct("Candidates").field("key", &self.key).field("why", &self.why).field("peers", &peers).finish()
-    }
-}
-
 impl fmt::Display for Decision<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -362,6 +299,7 @@ impl fmt::Display for Elsewhere {
             Self::Verb => "the local server does not serve the verb",
             Self::GroupVersion => "the local server does not serve the group version",
             Self::LocalUnreachable => "the local server cannot be reached",
+            Self::LocalSpared => "the local server is stopping or has only just come back",
         })
     }
 }

@@ -9,50 +9,20 @@ use crate::apimachinery::gvr::{GroupVersion, GroupVersionResource};
 use crate::apimachinery::peer::Peer;
 use crate::request_info::RequestInfo;
 
-/// What is known of the co-located kube-apiserver.
-#[derive(Clone, Copy, Debug)]
-pub struct LocalServer<'i> {
-    /// What it serves, or served when it was last heard; `None` if its documents have not been read yet.
-    pub serves: Option<&'i ServedResources>,
-    /// Whether it takes connections. While it does not, peers stand in for it.
-    pub reachable: bool,
-}
-
-/// What is known of one peer.
-#[derive(Clone, Debug)]
-pub struct PeerRoutes<'i> {
-    /// The peer.
-    pub peer: Arc<Peer>,
-    /// Whether it takes connections.
-    pub available: bool,
-    /// Whether it need not be waited for: its documents were read, or it was silent for too long (5 minutes).
-    pub heard: bool,
-    /// What it serves; `None` if that is not known.
-    pub serves: Option<&'i ServedResources>,
-}
-
-/// Who serves what. Immutable; a change makes a new table.
-#[derive(Debug, Default)]
-pub struct RoutingTable {
+/// Who serves what, at which address. Immutable; a change makes a new one.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub struct Table {
     groups: HashMap<String, HashMap<String, GroupVersionRoutes>>,
-    peers: Vec<PeerState>,
+    peers: Vec<Arc<Peer>>,
     /// Who serves any of a group version, or of a group, whose version is empty here.
     documents: HashMap<GroupVersion, Routes>,
     /// All peers, for what every server answers; its key is empty, as upstream counts what is for no resource.
     everything: (GroupVersionResource, Routes),
     local_read: bool,
-    local_reachable: bool,
-    unheard: bool,
     only_built_in: bool,
 }
 
-#[derive(Debug)]
-struct PeerState {
-    peer: Arc<Peer>,
-    available: bool,
-}
-
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Eq, PartialEq)]
 struct GroupVersionRoutes {
     /// Set if an APIService serves the whole of it.
     exclusion: Option<Exclusion>,
@@ -61,7 +31,7 @@ struct GroupVersionRoutes {
     resources: HashMap<String, ResourceRoutes>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Eq, PartialEq)]
 pub(super) struct ResourceRoutes {
     /// The resource as its servers spell it, for logs and metrics.
     pub(super) key: GroupVersionResource,
@@ -72,10 +42,10 @@ pub(super) struct ResourceRoutes {
 }
 
 /// The servers of one resource or subresource, with the verbs that each of them knows.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Eq, PartialEq)]
 pub(super) struct Routes {
     pub(super) local: Option<Verbs>,
-    peers: Vec<(usize, Verbs)>,
+    pub(super) peers: Vec<(usize, Verbs)>,
 }
 
 /// What the table says of a request.
@@ -89,40 +59,36 @@ pub(super) struct Entry<'v> {
     pub(super) routes: Option<&'v Routes>,
 }
 
-impl RoutingTable {
-    /// Builds the table. What is excluded stays in it, marked: peers never add it, but one that serves it may stand in
-    /// for a local server that served it and is down.
+impl Table {
+    /// Builds the table of what the local server serves, `None` if its documents have not been read yet, and of what
+    /// each peer serves, if that is known. What is excluded stays in it, marked: peers never add it, but one that serves
+    /// it may stand in for a local server that served it and is down.
     #[must_use]
-    pub fn build(local: LocalServer<'_>, peers: &[PeerRoutes<'_>], exclusions: &Exclusions) -> Self {
-        let mut table = Self {
-            local_read: local.serves.is_some(),
-            local_reachable: local.reachable,
-            unheard: peers.iter().any(|peer| !peer.heard),
-            only_built_in: exclusions.only_built_in(),
-            ..Self::default()
-        };
-        for served in local.serves.into_iter().flat_map(ServedResources::iter) {
+    pub fn build(
+        local: Option<&ServedResources>,
+        peers: &[(Arc<Peer>, Option<&ServedResources>)],
+        exclusions: &Exclusions,
+    ) -> Self {
+        let only_built_in = exclusions.only_built_in();
+        let mut table = Self { local_read: local.is_some(), only_built_in, ..Self::default() };
+        for served in local.into_iter().flat_map(ServedResources::iter) {
             table.routes(&served).local = Some(served.verbs);
         }
-        for group_version in local.serves.into_iter().flat_map(ServedResources::group_versions) {
+        for group_version in local.into_iter().flat_map(ServedResources::group_versions) {
             table.add_document(group_version, |routes| routes.local = Some(Verbs::default()));
         }
-        for (index, peer) in peers.iter().enumerate() {
-            table.peers.push(PeerState { peer: Arc::clone(&peer.peer), available: peer.available });
+        for (index, (peer, serves)) in peers.iter().enumerate() {
+            table.peers.push(Arc::clone(peer));
             table.everything.1.peers.push((index, Verbs::default()));
-            for served in peer.serves.into_iter().flat_map(ServedResources::iter) {
+            for served in serves.iter().flat_map(|served| served.iter()) {
                 table.routes(&served).peers.push((index, served.verbs));
                 if exclusions.of_resource(served.group_version, served.resource).is_none() {
                     table.add_document(served.group_version, |routes| routes.add_peer(index));
                 }
             }
         }
-        for group_version in local
-            .serves
-            .into_iter()
-            .chain(peers.iter().filter_map(|peer| peer.serves))
-            .flat_map(|served| served.unread())
-        {
+        let all = local.into_iter().chain(peers.iter().filter_map(|(_, serves)| *serves));
+        for group_version in all.flat_map(ServedResources::unread) {
             table.group_version(group_version).unread = true;
         }
         table.mark(exclusions);
@@ -144,14 +110,19 @@ impl RoutingTable {
         self.local_read
     }
 
-    /// Whether the local server takes connections.
-    pub(super) fn local_reachable(&self) -> bool {
-        self.local_reachable
+    /// The peers, in the order of their numbers.
+    #[must_use]
+    pub fn peers(&self) -> &[Arc<Peer>] {
+        &self.peers
     }
 
-    /// Whether somebody may serve more than the table knows.
-    pub fn incomplete(&self) -> bool {
-        self.unheard || !self.local_read
+    /// How many resources and subresources the peer of this number serves.
+    pub(super) fn served_by(&self, index: usize) -> usize {
+        let serves = |routes: &&Routes| routes.peers.iter().any(|(peer, _)| *peer == index);
+        let resources = self.groups.values().flat_map(HashMap::values).flat_map(|routes| routes.resources.values());
+        let all =
+            resources.flat_map(|resource| std::iter::once(&resource.itself).chain(resource.subresources.values()));
+        all.filter(serves).count()
     }
 
     /// What is known of the resource or subresource that a request is for.
@@ -172,11 +143,11 @@ impl RoutingTable {
         Entry { exclusion, unread, resource, routes }
     }
 
-    /// Whether somebody may serve more of a group version, or of a group if the version is empty, than the table knows.
-    pub(super) fn may_have_more(&self, group: &str, version: &str) -> bool {
+    /// Whether a server lists a group version, or one of a group if the version is empty, and has not said what is in it.
+    pub(super) fn is_unread(&self, group: &str, version: &str) -> bool {
         let is_meant = |name: &String| version.is_empty() || name == version;
         let mut versions = self.groups.get(group).into_iter().flatten();
-        self.incomplete() || versions.any(|(name, routes)| is_meant(name) && routes.unread)
+        versions.any(|(name, routes)| is_meant(name) && routes.unread)
     }
 
     /// Why a group version of which no resource is meant, or a group if the version is empty, is left to the local
@@ -184,16 +155,6 @@ impl RoutingTable {
     pub(super) fn exclusion_of(&self, group: &str, version: &str) -> Option<Exclusion> {
         let known = self.groups.get(group).and_then(|versions| versions.get(version));
         known.map_or_else(|| self.unknown_group(group), |routes| routes.exclusion)
-    }
-
-    /// The peers of the routes that take connections and know the verb.
-    pub(super) fn available<'v>(
-        &'v self,
-        routes: &'v Routes,
-        verb: Option<Verb>,
-    ) -> impl Iterator<Item = &'v Arc<Peer>> + 'v {
-        let able = routes.peers.iter().filter(move |(_, verbs)| verbs.allow(verb));
-        able.map(|(index, _)| &self.peers[*index]).filter(|state| state.available).map(|state| &state.peer)
     }
 
     fn unknown_group(&self, group: &str) -> Option<Exclusion> {

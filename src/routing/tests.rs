@@ -67,17 +67,17 @@ impl Cluster {
     }
 
     fn table(&self) -> RoutingTable {
-        let local = LocalServer { serves: self.local_read.then_some(&self.local), reachable: self.local_reachable };
-        let peers = [
-            PeerRoutes { peer: peer("one"), available: self.one_available, heard: true, serves: Some(&self.one) },
-            PeerRoutes {
-                peer: peer("two"),
-                available: self.two_available,
-                heard: self.two_heard,
-                serves: self.two_heard.then_some(&self.two),
-            },
-        ];
-        RoutingTable::build(local, &peers, &self.exclusions)
+        let two = self.two_heard.then_some(&self.two);
+        let peers = [(peer("one"), Some(&self.one)), (peer("two"), two)];
+        let table = Table::build(self.local_read.then_some(&self.local), &peers, &self.exclusions);
+        let circuit = |available| if available { Circuit::Closed } else { Circuit::Open };
+        let standing = Standing {
+            local_reachable: self.local_reachable,
+            local_share: Share::ALL,
+            circuits: vec![circuit(self.one_available), circuit(self.two_available)],
+            unheard: !self.two_heard,
+        };
+        RoutingTable::new(Arc::new(table), standing)
     }
 
     fn check(&self, request: &str, expected: &str) {
@@ -343,18 +343,42 @@ fn key_comes_from_the_table() {
 }
 
 #[test]
-fn shuffling_is_even_and_repeatable() {
+fn peers_are_asked_by_rank_and_those_that_failed_a_short_while_ago_last() {
     let (cluster, method) = (Cluster::new(), Method::GET);
     let uri: Uri = "/apis/certificates.k8s.io/v1/clustertrustbundles".parse().unwrap();
-    let table = cluster.table();
-    let Decision::Peer(candidates) = decide(&RequestInfo::parse(&method, &uri).unwrap(), Hop::First, &table) else {
-        panic!("not for a peer");
+    let info = RequestInfo::parse(&method, &uri).unwrap();
+    let order = |circuits: [Circuit; 2], first: &str| {
+        let standing = Standing { local_reachable: true, circuits: circuits.into(), ..Standing::default() };
+        let table = RoutingTable::new(cluster.table().shared(), standing);
+        let Decision::Peer(candidates) = decide(&info, Hop::First, &table) else { panic!("not for a peer") };
+        let ranked = candidates.ranked(|peer| peer.hostname != first);
+        ranked.iter().map(|peer| peer.hostname.clone()).collect::<Vec<_>>()
     };
-    let first: Vec<_> = (0..1000).map(|random| candidates.shuffled(random)[0].hostname.clone()).collect();
-    let ones = first.iter().filter(|name| *name == "one").count();
-    assert!((400..600).contains(&ones), "{ones} of 1000");
-    assert_eq!(candidates.shuffled(7), candidates.shuffled(7));
-    assert_eq!(candidates.shuffled(7).len(), 2);
+    assert_eq!(order([Circuit::Closed, Circuit::Closed], "one"), ["one", "two"]);
+    assert_eq!(order([Circuit::Closed, Circuit::Closed], "two"), ["two", "one"]);
+    assert_eq!(order([Circuit::HalfOpen, Circuit::Closed], "one"), ["two", "one"]);
+    assert_eq!(order([Circuit::HalfOpen, Circuit::Open], "two"), ["one"]);
+}
+
+#[test]
+fn local_server_shares_what_peers_can_answer_as_well() {
+    let (cluster, method) = (Cluster::new(), Method::GET);
+    let first = |share, path: &str| {
+        let circuits = vec![Circuit::Closed; 2];
+        let standing = Standing { local_reachable: true, local_share: share, circuits, unheard: false };
+        let (table, uri) = (RoutingTable::new(cluster.table().shared(), standing), path.parse::<Uri>().unwrap());
+        match decide(&RequestInfo::parse(&method, &uri).unwrap(), Hop::First, &table) {
+            Decision::Upstream { otherwise: Some(peers), .. } => {
+                (0..100).filter(|client| peers.go_first(*client)).count()
+            }
+            Decision::Upstream { otherwise: None, .. } => 0,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(first(Share::ALL, "/api/v1/pods"), 0);
+    assert_eq!(first(Share::percent(30), "/api/v1/pods"), 70);
+    assert_eq!(first(Share::NONE, "/api/v1/pods"), 100);
+    assert_eq!(first(Share::NONE, "/apis/nobody.k8s.io/v1/knows"), 0, "nobody can answer in its stead");
 }
 
 #[test]

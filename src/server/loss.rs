@@ -5,15 +5,16 @@ use std::time::Duration;
 use crate::apimachinery::server_id::ServerId;
 use crate::view::{ClusterView, ViewReader};
 
-/// How long a request is left with a peer to which no connection can be made: a front that stops still answers what it
-/// has begun.
-const LOST_AFTER: Duration = Duration::from_secs(10);
+/// How long a request is left with a peer that does not even answer to a connection attempt: long enough for one that
+/// was away for a moment.
+const LOST_AFTER: Duration = Duration::from_secs(3);
 
-/// Waits until no connection to a peer could be made for so long that what was sent to it will not be answered: without
-/// this a request on a connection to a node that vanished would wait until TCP gives up, for a quarter of an hour. A
-/// peer that takes connections is never given up, however slow it is.
+/// Waits until attempts to connect to a peer were unanswered for so long that what was sent to it will not be answered:
+/// without this a request on a connection to a node that vanished would wait until TCP gives up, for a quarter of an
+/// hour. A peer that takes connections is never given up, however slow it is; nor is one that refuses them, whose node
+/// lives: it may be stopping, and still answer what it has begun.
 pub(super) async fn of(peer: &ServerId, mut view: ViewReader) {
-    let is_gone = |view: &ClusterView| view.peers.iter().any(|state| state.peer.id == *peer && state.unreachable);
+    let is_gone = |view: &ClusterView| view.peers.iter().any(|state| state.peer.id == *peer && state.vanished);
     loop {
         if view.wait_for(is_gone).await.is_none() {
             return std::future::pending().await; // The front ends; so will the request.
@@ -34,10 +35,10 @@ mod tests {
     use super::*;
     use crate::apimachinery::peer::{Peer, PeerKind};
     use crate::openapi::OpenApi;
-    use crate::routing::RoutingTable;
+    use crate::routing::{Circuit, RoutingTable};
     use crate::view::{self, Discovery, LocalState, PeerState};
 
-    fn view(available: bool, unreachable: bool) -> ClusterView {
+    fn view(circuit: Circuit, vanished: bool) -> ClusterView {
         let id = ServerId::from_hostname("node-b");
         let address = "127.0.0.1:1".parse().unwrap();
         let peer = Arc::new(Peer { id, hostname: "node-b".to_owned(), address, kind: PeerKind::Front });
@@ -46,23 +47,23 @@ mod tests {
             discovery: Discovery::Awaited,
             openapi: OpenApi::LeftToUpstream,
             local: LocalState::default(),
-            peers: vec![PeerState { peer, available, unreachable, heard: true, lost: !available, error: None }],
+            peers: vec![PeerState { peer, circuit, vanished, heard: true, lost: vanished, error: None }],
             readiness: Vec::new(),
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn slow_peer_is_never_given_up_and_a_vanished_one_after_ten_seconds() {
-        let (writer, reader) = view::channel(view(false, false));
+    async fn slow_peer_is_never_given_up_and_a_vanished_one_after_three_seconds() {
+        let (writer, reader) = view::channel(view(Circuit::Open, false));
         let id = ServerId::from_hostname("node-b");
         let lost = of(&id, reader.clone());
         tokio::pin!(lost);
-        assert!(timeout(LOST_AFTER * 100, lost.as_mut()).await.is_err(), "it only answers slowly");
-        writer.publish(view(false, true));
+        assert!(timeout(LOST_AFTER * 100, lost.as_mut()).await.is_err(), "it answers slowly, or refuses connections");
+        writer.publish(view(Circuit::Open, true));
         assert!(timeout(LOST_AFTER / 2, lost.as_mut()).await.is_err());
-        writer.publish(view(true, false));
+        writer.publish(view(Circuit::HalfOpen, false));
         assert!(timeout(LOST_AFTER * 100, lost.as_mut()).await.is_err(), "it came back in time");
-        writer.publish(view(false, true));
+        writer.publish(view(Circuit::Open, true));
         let began = Instant::now();
         lost.await;
         assert_eq!(began.elapsed(), LOST_AFTER);

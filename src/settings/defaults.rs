@@ -39,8 +39,12 @@ pub const GROUP_HEADER: &str = "X-Remote-Group";
 pub const EXTRA_HEADERS_PREFIX: &str = "X-Remote-Extra-";
 /// The gate that switches work with peers; upstream's name, because it switches the same thing.
 pub const INTEROPERABILITY_GATE: &str = "UnknownVersionInteroperabilityProxy";
-/// Every gate with its default. On: working with peers is what peerfront is installed for.
-pub const FEATURE_GATES: &[(&str, bool)] = &[(INTEROPERABILITY_GATE, true)];
+/// The gate that switches route syncs from every ten seconds to whenever something changes; upstream's name, because it
+/// switches the same in the route controller.
+pub const ROUTE_SYNC_GATE: &str = "WatchBasedRoutesReconciliation";
+/// Every gate with its default. On: working with peers is what peerfront is installed for, and a change that shows only
+/// seconds later is what it is installed against.
+pub const FEATURE_GATES: &[(&str, bool)] = &[(INTEROPERABILITY_GATE, true), (ROUTE_SYNC_GATE, true)];
 
 /// The lowest layer.
 pub(super) fn file() -> File {

@@ -137,7 +137,9 @@ pub const SETTINGS: &[Setting] = &[
     gates(
         "feature-gates",
         "NAME=BOOL",
-        "UnknownVersionInteroperabilityProxy=true|false: work with peers [default: true]",
+        "UnknownVersionInteroperabilityProxy=true|false: work with peers [default: true]; \
+         WatchBasedRoutesReconciliation=true|false: compute who serves what when something changes, else every 10 s \
+         [default: true]",
     ),
     text("log-format", "FORMAT", "text or json [default: text]"),
     text(

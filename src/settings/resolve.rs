@@ -14,7 +14,8 @@ use super::file::File;
 use super::layers::Merged;
 use super::{
     AuthenticationSettings, Error, IdentityHeaderNames, KeyPairFiles, LogFormat, LoggingSettings,
-    RequestHeaderSettings, ServingSettings, Settings, SniCertificate, TlsVersion, UpstreamSettings, defaults,
+    RequestHeaderSettings, RouteSync, ServingSettings, Settings, SniCertificate, TlsVersion, UpstreamSettings,
+    defaults,
 };
 
 /// Everything that the settings are made of.
@@ -41,6 +42,7 @@ impl Resolver<'_> {
             proxy_client: self.proxy_client()?,
             cache_dir: path(&self.file().cache_dir),
             feature_gates: self.file().feature_gates.clone(),
+            route_sync: self.route_sync(),
             logging: self.logging()?,
             serving,
             authentication,
@@ -51,6 +53,13 @@ impl Resolver<'_> {
             advertise_address,
             warnings,
         })
+    }
+
+    fn route_sync(&self) -> RouteSync {
+        match self.file().feature_gates.get(defaults::ROUTE_SYNC_GATE) {
+            Some(false) => RouteSync::Periodic,
+            _ => RouteSync::WatchBased,
+        }
     }
 
     fn file(&self) -> &File {

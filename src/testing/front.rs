@@ -10,7 +10,9 @@ use tokio::net::TcpStream;
 use super::pki::{ControlPlane, FRONT_PROXY_CLIENT};
 use super::soon;
 use crate::apimachinery::peer::PeerKind;
-use crate::settings::{LogFormat, LoggingSettings, Peering, PeeringSettings, Settings, StaticPeer, UpstreamSettings};
+use crate::settings::{
+    LogFormat, LoggingSettings, Peering, PeeringSettings, RouteSync, Settings, StaticPeer, UpstreamSettings,
+};
 
 /// Settings of a front of node-a on free ports, without peers. It proves itself with a certificate that is written now.
 #[must_use]
@@ -30,6 +32,7 @@ pub fn settings(plane: &ControlPlane, upstream: SocketAddr) -> Settings {
         cache_dir: None,
         advertise_address: None,
         feature_gates: BTreeMap::new(),
+        route_sync: RouteSync::WatchBased,
         logging: LoggingSettings { format: LogFormat::Text, filter: "info".to_owned() },
         warnings: Vec::new(),
     }

@@ -51,13 +51,16 @@ pub struct Process {
     // A std lock because Drop has no runtime; it is never held over an await.
     #[allow(clippy::disallowed_types)]
     child: std::sync::Mutex<Option<Child>>,
+    /// Flags that have another value from the next start on.
+    #[allow(clippy::disallowed_types)] // As above.
+    changed: std::sync::Mutex<Vec<OsString>>,
 }
 
 impl Process {
     /// Describes a process without starting it.
     #[allow(clippy::disallowed_types)]
     pub(crate) fn new(spec: Spec, records: Records) -> Self {
-        Self { spec, records, child: std::sync::Mutex::new(None) }
+        Self { spec, records, child: std::sync::Mutex::new(None), changed: std::sync::Mutex::default() }
     }
 
     /// Name of the process, such as `node-a-upstream`.
@@ -237,6 +240,22 @@ impl Process {
         work(&mut self.child.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
+    /// Gives flags another value from the next start on, and all others their first one again.
+    pub fn change_flags(&self, flags: &[(&str, &str)]) {
+        let flags = flags.iter().map(|(name, value)| OsString::from(format!("--{name}={value}")));
+        *self.changed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = flags.collect();
+    }
+
+    fn arguments(&self) -> Vec<OsString> {
+        let changed = self.changed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let name = |flag: &OsString| flag.to_string_lossy().split_once('=').map(|(name, _)| name.to_owned());
+        let kept = self.spec.arguments.iter().filter(|flag| {
+            let name_of_flag = name(flag);
+            name_of_flag.is_none() || !changed.iter().any(|new| name(new) == name_of_flag)
+        });
+        kept.chain(changed.iter()).cloned().collect()
+    }
+
     fn command(&self) -> Command {
         let mut command = self.bare_command();
         // The settings of the harness and of whoever runs it are none of the process': peerfront reads this prefix.
@@ -249,7 +268,7 @@ impl Process {
     fn bare_command(&self) -> Command {
         let Some(hostname) = &self.spec.hostname else {
             let mut command = Command::new(&self.spec.program);
-            command.args(&self.spec.arguments);
+            command.args(self.arguments());
             return command;
         };
         let mut command = Command::new("unshare");
@@ -259,7 +278,7 @@ impl Process {
             command.arg("--map-root-user");
         }
         command.args(["sh", "-c", r#"hostname "$0" && exec "$@""#, hostname]);
-        command.arg(&self.spec.program).args(&self.spec.arguments);
+        command.arg(&self.spec.program).args(self.arguments());
         command
     }
 

@@ -15,7 +15,7 @@ use crate::peers::changes::Changes;
 use crate::peers::details::Details;
 use crate::peers::fetch::{Document, Reading};
 use crate::peers::health::{Failure, Health};
-use crate::routing::ServedResources;
+use crate::routing::{Circuit, ServedResources};
 use crate::view::ServerVersion;
 
 /// One server.
@@ -28,7 +28,7 @@ pub(in crate::peers) struct Server {
     pub(in crate::peers) api: Option<Document>,
     pub(in crate::peers) apis: Option<Document>,
     /// What the two list, in the words of routing.
-    pub(in crate::peers) served: Option<ServedResources>,
+    pub(in crate::peers) served: Option<Arc<ServedResources>>,
     /// Its legacy documents. They follow the two lists: what is new in these is missing here for a moment.
     pub(in crate::peers) legacy: Arc<LegacyDocuments>,
     pub(in crate::peers) version: Option<ServerVersion>,
@@ -42,6 +42,17 @@ pub(in crate::peers) struct Server {
     pub(in crate::peers) error: Option<String>,
     /// When its documents were last known to be right.
     pub(in crate::peers) confirmed: Instant,
+}
+
+/// What a read has changed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum News {
+    /// Nothing.
+    None,
+    /// How it answers.
+    State,
+    /// What it serves, or whether that counts.
+    Served,
 }
 
 impl Server {
@@ -69,8 +80,16 @@ impl Server {
         }
     }
 
-    /// Takes what a read came to and says whether anything is new.
-    pub(super) fn apply(&mut self, reading: Reading, began: Instant, now: Instant) -> bool {
+    /// Takes what a read came to and says what is new.
+    ///
+    /// `served_alike` is what a server with the same lists serves.
+    pub(super) fn apply(
+        &mut self,
+        reading: Reading,
+        served_alike: Option<Arc<ServedResources>>,
+        began: Instant,
+        now: Instant,
+    ) -> News {
         let before = self.health.standing();
         if reading.api.is_some() && reading.apis.is_some() {
             self.is_remembered = false;
@@ -81,7 +100,7 @@ impl Server {
         ]
         .contains(&true);
         if is_document_new {
-            self.served = self.documents_served();
+            self.served = served_alike.or_else(|| self.documents_served());
         }
         let failure = reading.failure.as_ref().map(|(failure, _)| *failure);
         self.health.read(failure, began, now);
@@ -89,7 +108,16 @@ impl Server {
             self.confirmed = began;
         }
         let is_error_new = self.take_error(reading.failure);
-        is_document_new || is_error_new || before != self.health.standing()
+        let after = self.health.standing();
+        // What was served in an earlier run counts while the server is away.
+        let is_away_anew = self.is_remembered && before.is_available() != after.is_available();
+        if is_document_new || is_away_anew || (before.lost, before.heard) != (after.lost, after.heard) {
+            News::Served
+        } else if is_error_new || before != after {
+            News::State
+        } else {
+            News::None
+        }
     }
 
     /// Takes what a server says beside its lists and says whether anything is new.
@@ -127,9 +155,9 @@ impl Server {
         })
     }
 
-    /// Whether requests may be forwarded to it. What it served in an earlier run may be another server's by now.
-    pub(in crate::peers) fn is_available(&self) -> bool {
-        self.health.standing().available && !self.is_remembered
+    /// Whether requests are forwarded to it. What it served in an earlier run may be another server's by now.
+    pub(in crate::peers) fn circuit(&self) -> Circuit {
+        if self.is_remembered { Circuit::Open } else { self.health.standing().circuit }
     }
 
     fn take(
@@ -152,7 +180,15 @@ impl Server {
         !is_same_list || !is_etag_same
     }
 
-    fn documents_served(&self) -> Option<ServedResources> {
+    /// Whether its lists are the very same as those that were read elsewhere.
+    pub(super) fn lists_as(&self, reading: &Reading) -> bool {
+        let is_same = |own: &Option<Document>, read: &Option<Document>| {
+            own.as_ref().zip(read.as_ref()).is_some_and(|(own, read)| Arc::ptr_eq(&own.list, &read.list))
+        };
+        is_same(&self.api, &reading.api) && is_same(&self.apis, &reading.apis)
+    }
+
+    fn documents_served(&self) -> Option<Arc<ServedResources>> {
         let mut served = None;
         for document in self.api.iter().chain(&self.apis) {
             let served = served.get_or_insert_with(ServedResources::default);
@@ -160,7 +196,7 @@ impl Server {
                 add_version(served, group, listed);
             }
         }
-        served
+        served.map(Arc::new)
     }
 
     /// Digest of what it serves, in upper-case hex; `None` until both documents have been read in this run.

@@ -104,6 +104,7 @@ impl Error {
     pub(in crate::peers) fn failure(&self) -> Failure {
         match self {
             Self::Status { status: StatusCode::TOO_MANY_REQUESTS | StatusCode::FORBIDDEN, .. } => Failure::Refused,
+            Self::Send { source, .. } if client::is_of_vanishing(source) => Failure::Vanished,
             Self::Send { source, .. } if client::is_of_connecting(source) => Failure::Down,
             Self::Send { .. } => Failure::Broken,
             _ => Failure::Failing,

@@ -89,7 +89,7 @@ impl Fixture {
     }
 
     fn reader_of(&self, address: SocketAddr, limits: Limits) -> ServerReader {
-        ServerReader::new(self.client(address), limits)
+        ServerReader::new(self.client(address), limits, KnownLists::default())
     }
 
     pub(in crate::peers) fn client(&self, address: SocketAddr) -> ServerClient {

@@ -14,11 +14,13 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::*;
+use crate::apimachinery::peer::PeerKind;
 use crate::metrics::Registry;
 use crate::openapi::OpenApi;
 use crate::peers::Intervals;
 use crate::routing::RoutingTable;
 use crate::settings::IdentityHeaderNames;
+use crate::settings::RouteSync;
 use crate::testing::api_server::{ApiServer, Reply, endless, reply};
 use crate::testing::pki::ControlPlane;
 use crate::tls::{ALPN_HTTP_1_1, Connector};
@@ -75,7 +77,7 @@ fn answer(request: &Request<Incoming>, state: &State) -> Reply {
         "/api" => reply(StatusCode::OK, V2, list(&["/v1=pods"])),
         "/apis" => reply(StatusCode::OK, V2, list(&state.apis)),
         "/openapi/v3" => json(json!({"paths": {}})),
-        "/readyz" => reply(StatusCode::OK, "text/plain", "ok"),
+        "/readyz" | "/readyz/shutdown" => reply(StatusCode::OK, "text/plain", "ok"),
         "/version" => json(json!({"major": "1", "minor": "35", "gitVersion": "v1.35.4"})),
         _ if is_watch => endless("application/json", Bytes::new(), Duration::from_secs(1)),
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" => match &state.crds {
@@ -136,7 +138,7 @@ struct Front {
     upstream_address: SocketAddr,
     connector: Arc<Connector>,
     cache_dir: PathBuf,
-    failed_connects: mpsc::Sender<ServerId>,
+    troubles: mpsc::Sender<(ServerId, Trouble)>,
     registry: Arc<Registry>,
     view: ViewReader,
     trigger: drain::Trigger,
@@ -158,7 +160,7 @@ impl Front {
         let connector = Connector::load(&roots, Some(&files), "kubernetes.default.svc", &[ALPN_HTTP_1_1]).unwrap();
         let connector = Arc::new(connector);
         let found = Found { peers: vec![Arc::clone(&peer)], is_complete: true, ..Found::default() };
-        let (leases, failed_connects) = (watch::Sender::new(found), mpsc::channel(1).0);
+        let (leases, troubles) = (watch::Sender::new(found), mpsc::channel(1).0);
         let registry = Arc::new(Registry::new());
         let cache_dir = directory.path().join("cache");
         let (view, trigger, task) = (view::channel(nothing()).1, drain::channel().0, tokio::spawn(async {}));
@@ -173,7 +175,7 @@ impl Front {
             leases,
             connector,
             cache_dir,
-            failed_connects,
+            troubles,
             registry,
             view,
             trigger,
@@ -186,7 +188,7 @@ impl Front {
 
     /// Starts the control loops.
     fn run(&mut self) {
-        let (failed_connects, failed) = mpsc::channel(8);
+        let (troubles, met) = mpsc::channel(8);
         self.registry = Arc::new(Registry::new());
         let (mut controller, view) = Controller::new(Setup {
             hostname: "node-a".to_owned(),
@@ -195,7 +197,8 @@ impl Front {
             peering: Peering::On(Arc::clone(&self.connector)),
             static_peers: Vec::new(),
             identity_headers: IdentityHeaderNames::default(),
-            failed_connects: failed,
+            troubles: met,
+            route_sync: RouteSync::WatchBased,
             cache_dir: Some(self.cache_dir.clone()),
             intervals: Intervals { local: TICK, peer: TICK, refused: TICK },
             registry: Arc::clone(&self.registry),
@@ -204,7 +207,7 @@ impl Front {
         controller.leases.mark_changed();
         controller.cluster.await_leases(Instant::now());
         let (trigger, drain) = drain::channel();
-        (self.view, self.failed_connects, self.trigger) = (view, failed_connects, trigger);
+        (self.view, self.troubles, self.trigger) = (view, troubles, trigger);
         self.task = tokio::spawn(controller.run(drain));
     }
 
@@ -274,14 +277,14 @@ async fn view_follows_a_peer_that_changes_dies_and_returns() {
     front.stop_peer().await;
     front.until_listed(&["apps/v1", "!batch/v1", "!storage.k8s.io/v1"]).await;
     let view = front.view.load_full();
-    assert!(!view.peers[0].available && view.peers[0].lost && view.peers[0].heard);
+    assert!(!view.peers[0].is_available() && view.peers[0].lost && view.peers[0].heard);
     let metrics = front.registry.render();
     assert!(metrics.contains("peerfront_peer_available{peer=\"node-b\"} 0"), "{metrics}");
     assert!(!metrics.contains("sync_errors_total{type=\"fetch_discovery\"} 0"), "{metrics}");
 
     front.start_peer().await;
     front.until_listed(&["apps/v1", "batch/v1", "storage.k8s.io/v1"]).await;
-    front.until("available again", |view| view.peers[0].available).await;
+    front.until("available again", |view| view.peers[0].is_available()).await;
     assert!(front.registry.render().contains("peerfront_peer_available{peer=\"node-b\"} 1"));
 
     front.leases.send_replace(Found { is_complete: true, ..Found::default() });
@@ -306,9 +309,9 @@ async fn failed_connect_is_published_at_once_and_undone_by_a_new_connection() {
     front.until("peer heard", |view| view.documents().is_some()).await;
     let before = front.peer_server.as_ref().unwrap().connections();
     let mut changes = front.view.clone();
-    front.failed_connects.send(front.peer.id.clone()).await.unwrap();
-    timeout(PATIENCE, changes.wait_for(|view| !view.peers[0].available)).await.unwrap();
-    front.until("available again", |view| view.peers[0].available).await;
+    front.troubles.send((front.peer.id.clone(), Trouble::NoConnection)).await.unwrap();
+    timeout(PATIENCE, changes.wait_for(|view| !view.peers[0].is_available())).await.unwrap();
+    front.until("available again", |view| view.peers[0].is_available()).await;
     let connections = front.peer_server.as_ref().unwrap().connections();
     assert!(connections > before, "an old connection proves nothing");
     front.finish().await;
@@ -351,7 +354,7 @@ async fn restart_beside_a_lost_peer_shows_what_it_showed_before() {
     let mut seen = front.view.clone();
     let first = timeout(PATIENCE, seen.wait_for(|view| view.documents().is_some())).await.unwrap().unwrap();
     assert_eq!(listed(&first).len(), 3, "{:?}", listed(&first));
-    assert!(!first.peers[0].available && !first.peers[0].heard);
+    assert!(!first.peers[0].is_available() && !first.peers[0].heard);
     front.until("ready without the peer", ClusterView::is_ready).await;
     let view = front.view.load_full();
     assert_eq!(view.readiness[1].state, ConditionState::Degraded);
@@ -390,7 +393,7 @@ async fn front_that_starts_before_its_server_knows_its_peers_and_lists_what_it_l
     front.run();
     let view = front.until("the first documents", |view| view.documents().is_some()).await;
     assert_eq!(listed(&view), ["apps/v1", "batch/v1"]);
-    front.until("the peer", |view| view.peers.first().is_some_and(|peer| peer.available && peer.heard)).await;
+    front.until("the peer", |view| view.peers.first().is_some_and(|peer| peer.is_available() && peer.heard)).await;
     front.finish().await;
 }
 

@@ -7,7 +7,7 @@ impl Fixture {
     fn restarted(&self) -> Self {
         let mut next = Self::new(&self.cluster.peers.values().map(|peer| peer.hostname.as_str()).collect::<Vec<_>>());
         for (id, remembered) in self.cluster.remember() {
-            next.cluster.restore([(id, remembered)].into());
+            next.cluster.restore([(id, remembered)].into(), Instant::now());
         }
         next.cluster.exclude(listed(&[], &[]), Instant::now());
         next
@@ -24,7 +24,7 @@ async fn remembered_peer_is_listed_as_soon_as_the_local_server_is_heard_and_sent
     let view = fixture.view();
     assert_eq!(decision(&view, "/apis/batch/v1/jobs"), "nobody");
     assert_eq!(decision(&view, "/apis/unknown.k8s.io/v1/things"), "local, then 503");
-    assert!(view.is_ready() && !view.peers[0].available && !view.peers[0].heard && !view.peers[0].lost);
+    assert!(view.is_ready() && !view.peers[0].is_available() && !view.peers[0].heard && !view.peers[0].lost);
     let expected = "node-b: not asked yet (what it served before this front's start is listed)".to_owned();
     assert_eq!(condition(&view, "peer-discovery"), (ConditionState::Degraded, expected));
     fixture.report("node-b", reading(&["batch/v1=jobs"]));
