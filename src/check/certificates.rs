@@ -9,7 +9,6 @@ use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::server::WebPkiClientVerifier;
-use rustls::server::danger::ClientCertVerifier as _;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
