@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         &runner::tests![
             samples::every_kubeadm_takes_the_samples_it_reads,
             samples::manifest_of_the_server_is_as_the_front_needs_it,
+            images::image_of_peerfront_is_small_and_says_what_it_is,
             life::node_is_made_with_peerfront_upgraded_and_given_back,
         ],
     )
