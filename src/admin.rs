@@ -2,6 +2,7 @@
 //!
 //! It speaks of the front alone. The public port's `/livez` and `/readyz` are the server's answers.
 
+mod probe;
 mod readiness;
 
 use std::net::SocketAddr;
@@ -18,6 +19,8 @@ use tokio::net::TcpListener;
 use crate::drain;
 use crate::metrics::Registry;
 use crate::view::ViewReader;
+
+pub use probe::{ProbeError, ask};
 
 /// How often histogram samples are folded into their buckets.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);

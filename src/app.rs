@@ -19,13 +19,9 @@ use crate::peers::{Controller, LeaseSetup, Trust};
 use crate::server::{Front, Listener, Metrics, Reroutes, Workers};
 use crate::settings::{LogFormat, Peering, Settings, StaticPeer, UpstreamSettings};
 use crate::telemetry::MIXED_VERSION_PROXY;
-use crate::tls::{ALPN_HTTP_1_1, ALPN_PEERFRONT, Acceptor, Connector};
+use crate::tls::{ALPN_HTTP_1_1, ALPN_PEERFRONT, Acceptor, Connector, PEER_SERVER_NAME};
 use crate::view::ViewReader;
 use crate::{admin, drain, peers, telemetry};
-
-/// Name that every kube-apiserver's certificate carries and that peers must prove.
-/// Source: <https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controlplane/apiserver/peer.go>
-const PEER_SERVER_NAME: &str = "kubernetes.default.svc";
 
 /// What is spoken with upstream and peers; `forward` says why.
 const PROTOCOLS: &[&[u8]] = &[ALPN_HTTP_1_1];

@@ -50,6 +50,7 @@
 pub mod cli;
 pub mod app;
 pub mod settings;
+pub mod kubeadm;
 
 // Words: no I/O, no async.
 pub mod apimachinery;
@@ -76,6 +77,7 @@ pub mod metrics;
 pub mod telemetry;
 pub mod drain;
 pub mod admin;
+pub mod check;
 
 // For tests only.
 #[cfg(feature = "testing")]
@@ -122,7 +124,9 @@ mod import_rules {
         ),
         ("peers", &["apimachinery", "drain", "settings", "metrics", "tls", "discovery", "openapi", "routing", "view"]),
         ("admin", &["apimachinery", "drain", "settings", "metrics", "tls", "view"]),
-        ("cli", &["settings"]),
+        ("check", &["apimachinery", "settings", "telemetry", "tls", "peers"]),
+        ("kubeadm", &["settings"]),
+        ("cli", &["settings", "kubeadm"]),
     ];
 
     /// Rooms that may import everything and that nobody but tests imports.

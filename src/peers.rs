@@ -40,6 +40,7 @@ mod returning;
 mod routes;
 mod sync;
 
+pub(crate) use leases::{FRONTS, HOSTNAME, NAMESPACE, PEER_ADVERTISE_ADDRESS};
 pub use leases::{LeaseSetup, Trust};
 pub use poll::Intervals;
 pub use sync::Controller;

@@ -34,6 +34,8 @@ use crate::view::{ClusterView, ViewReader};
 
 use body::{Ending, Tracked};
 use connection::Context;
+/// How long short requests have after the front was told to stop.
+pub use cutoff::DEADLINE as DRAIN_DEADLINE;
 use error::{Error, Repeatable, Wording};
 pub use listener::{BindError, Listener, Workers};
 use metrics::InFlight;

@@ -27,6 +27,10 @@ pub const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
 /// answers otherwise is no front, and the front-proxy certificate would be a caller of its own there.
 pub const ALPN_PEERFRONT: &[u8] = b"peerfront/1";
 
+/// Name that every kube-apiserver's certificate carries and that peers must prove.
+/// Source: <https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controlplane/apiserver/peer.go>
+pub const PEER_SERVER_NAME: &str = "kubernetes.default.svc";
+
 /// Why a configuration could not be built; each message says what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

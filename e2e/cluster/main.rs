@@ -3,6 +3,7 @@
 mod clients;
 mod discovery;
 mod documents;
+mod external_ips;
 mod failures;
 mod freshness;
 mod identity;
@@ -35,6 +36,8 @@ fn main() -> ExitCode {
             identity::forged_headers_change_nothing,
             identity::impersonation_works_on_local_and_rerouted_resources,
             identity::every_caller_arrives_unchanged_at_a_peer,
+            external_ips::plugin_denies_at_its_own_server_only,
+            external_ips::policy_denies_new_addresses_through_every_node,
             watches::each_event_of_a_watch_comes_at_once,
             watches::five_hundred_watches_of_a_resource_all_get_an_event,
             discovery::all_fronts_answer_with_the_same_document,
@@ -78,6 +81,9 @@ async fn start() -> Result<Cluster> {
         node.kube_apiserver_flags.push(uid_headers.clone());
         node.peerfront_flags.push(uid_headers);
     }
+    // Beside NodeRestriction, which every server has: the values of this flag add up.
+    let plugin = "--enable-admission-plugins=DenyServiceExternalIPs".to_owned();
+    topology.node_mut("node-c").kube_apiserver_flags.push(plugin);
     Cluster::builder(topology)
         .peerfront(env!("CARGO_BIN_EXE_peerfront"))
         .directory(concat!(env!("CARGO_TARGET_TMPDIR"), "/cluster"))

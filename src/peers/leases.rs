@@ -35,17 +35,17 @@ use own::OwnLease;
 pub use trust::Trust;
 
 /// Namespace of all Leases of the control plane.
-const NAMESPACE: &str = "kube-system";
+pub(crate) const NAMESPACE: &str = "kube-system";
 /// Label that finds the Leases of fronts.
-const FRONTS: &str = "app.kubernetes.io/name=kube-peerfront";
+pub(crate) const FRONTS: &str = "app.kubernetes.io/name=kube-peerfront";
 /// Label that finds the identity Leases of kube-apiservers.
 /// Source: <https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controlplane/apiserver/server.go>
 const KUBE_APISERVERS: &str = "apiserver.kubernetes.io/identity=kube-apiserver";
 /// Where the holder of a Lease is reached, as `ip:port`.
 /// Source: <https://github.com/kubernetes/api/blob/v0.36.3/core/v1/well_known_labels.go>
-const PEER_ADVERTISE_ADDRESS: &str = "kubernetes.io/peer-advertise-address";
+pub(crate) const PEER_ADVERTISE_ADDRESS: &str = "kubernetes.io/peer-advertise-address";
 /// Host name of the holder.
-const HOSTNAME: &str = "kubernetes.io/hostname";
+pub(crate) const HOSTNAME: &str = "kubernetes.io/hostname";
 /// Digest of what the holder's kube-apiserver serves: a change tells the others to read it at once.
 const SERVED_HASH: &str = "kube-peerfront/served-hash";
 /// Version of the holder, for people.

@@ -17,7 +17,7 @@ const SPREAD: Duration = Duration::from_secs(5);
 
 /// How long short requests have; kube-apiserver's default limit for one.
 /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/server/config.go> (`RequestTimeout`)
-pub(super) const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Waits until one long-running request is to end: a random part of the spread after the start of the cutoff.
 pub(super) async fn reached(mut cutoff: drain::Watcher) {

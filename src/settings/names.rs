@@ -170,7 +170,7 @@ const fn gates(flag: &'static str, value_name: &'static str, help: &'static str)
 }
 
 /// The setting with this flag name.
-pub(super) fn by_flag(flag: &str) -> Option<&'static Setting> {
+pub(crate) fn by_flag(flag: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.flag == flag)
 }
 
