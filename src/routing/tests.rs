@@ -10,6 +10,8 @@ use crate::apimachinery::peer::{Hop, Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
 use crate::request_info::RequestInfo;
 
+mod counts;
+
 const ALL: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// A local server of an older version, and two newer peers.
