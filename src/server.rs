@@ -13,6 +13,7 @@ mod loss;
 mod metrics;
 mod openapi;
 mod refusal;
+mod peer_metrics;
 mod reroute;
 
 use std::sync::Arc;
@@ -68,6 +69,7 @@ impl Front {
         }
         self.reroutes.loads.keep(|id| view.peers.iter().any(|state| state.peer.id == *id));
     }
+        self.reroutes.by_peer.keep(&view.peers);
 }
 
 /// An answer on its way: a server's stream, or a document made here.
@@ -236,7 +238,10 @@ impl<'v> Call<'v> {
             Err(Failure::Unsent(prepared, cause)) => {
                 tracing::warn!(target: MIXED_VERSION_PROXY, cause = %Chain(&cause), "local server cannot be reached");
                 match stand_ins {
-                    Some(candidates) => self.to_peers(candidates, *prepared).await,
+                    Some(candidates) => {
+                        self.front.reroutes.by_peer.retries.increment(1);
+                        self.to_peers(candidates, *prepared).await
+                    }
                     None => Err(Error::Unavailable("the local server cannot be reached")),
                 }
             }
