@@ -6,14 +6,15 @@ mod connection;
 mod cutoff;
 mod discovery;
 mod error;
+mod exposition;
 mod head;
 mod listener;
 mod loads;
 mod loss;
 mod metrics;
 mod openapi;
-mod refusal;
 mod peer_metrics;
+mod refusal;
 mod reroute;
 
 use std::sync::Arc;
@@ -68,8 +69,8 @@ impl Front {
             self.forwarder.forget(&state.peer);
         }
         self.reroutes.loads.keep(|id| view.peers.iter().any(|state| state.peer.id == *id));
-    }
         self.reroutes.by_peer.keep(&view.peers);
+    }
 }
 
 /// An answer on its way: a server's stream, or a document made here.
@@ -193,10 +194,15 @@ async fn answer(
             Found::Unknown => {}
         }
     }
+    if let Some(Decision::Metrics) = &decision {
+        return call.exposition(&head).await;
+    }
     let prepared = front.forwarder.prepare(&caller, context.client, Request::from_parts(head, body))?;
     match decision {
         Some(Decision::OpenApi) => call.to_publisher(prepared, is_listed).await,
-        None | Some(Decision::Discovery(_)) => call.to_upstream(prepared, NotFound::Pass, call.stand_ins()).await,
+        None | Some(Decision::Discovery(_) | Decision::Metrics) => {
+            call.to_upstream(prepared, NotFound::Pass, call.stand_ins()).await
+        }
         Some(Decision::Upstream { not_found, otherwise, .. }) => {
             let client = call.client_number(prepared.head().headers().get(USER_AGENT));
             match otherwise.filter(|peers| peers.go_first(client)) {

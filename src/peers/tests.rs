@@ -168,6 +168,7 @@ fn decision(view: &ClusterView, path: &str) -> &'static str {
         Decision::Unavailable(_) => "nobody",
         Decision::Discovery(_) => "discovery",
         Decision::OpenApi => "openapi",
+        Decision::Metrics => "metrics",
     }
 }
 

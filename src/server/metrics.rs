@@ -73,7 +73,13 @@ impl Metrics {
         let long_running = registry.gauge(IN_FLIGHT, &[("request_kind", "longRunning")]);
         short.set(0.0);
         long_running.set(0.0);
-        Self { registry, verbs, short, long_running }
+        Self { discovery: DiscoveryMetrics::register(&registry), registry, verbs, short, long_running }
+    }
+
+    /// All metrics of this front in the Prometheus text format, written on another thread than that of requests.
+    pub(super) async fn render(&self) -> Result<String, tokio::task::JoinError> {
+        let registry = Arc::clone(&self.registry);
+        tokio::task::spawn_blocking(move || registry.render()).await
     }
 
     /// Starts counting a request; it counts as ended when the returned value is dropped.
