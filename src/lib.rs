@@ -128,7 +128,7 @@ mod import_rules {
             ],
         ),
         ("peers", &["apimachinery", "drain", "settings", "metrics", "tls", "discovery", "openapi", "routing", "view"]),
-        ("admin", &["apimachinery", "drain", "settings", "metrics", "tls", "view"]),
+        ("admin", &["apimachinery", "drain", "settings", "metrics", "tls", "routing", "view"]),
         ("cli", &["settings"]),
     ];
 
