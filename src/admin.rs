@@ -1,13 +1,14 @@
-//! The second listener, plain HTTP on loopback: `/livez`, `/readyz`, `/metrics`.
+//! The second listener, plain HTTP on loopback: `/livez`, `/readyz`, `/metrics`, `/statusz`.
 //!
 //! It speaks of the front alone. The public port's `/livez` and `/readyz` are the server's answers.
 
 mod probe;
 mod readiness;
+mod statusz;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::extract::State;
@@ -15,19 +16,16 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 
 use crate::drain;
-use crate::metrics::Registry;
+use crate::metrics::{Registry, TEXT_FORMAT};
 use crate::view::ViewReader;
 
 pub use probe::{ProbeError, ask};
 
 /// How often histogram samples are folded into their buckets.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
-
-/// The Prometheus text format.
-/// Source: <https://prometheus.io/docs/instrumenting/exposition_formats/#basic-info>
-const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The admin port could not be taken.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +43,25 @@ pub struct Admin {
     pub view: ViewReader,
     /// Whether the front is stopping.
     pub drain: drain::Observer,
+    /// Host name of the co-located kube-apiserver.
+    pub hostname: String,
+    /// When the front started.
+    pub started: Started,
+}
+
+/// When the front started.
+#[derive(Clone, Copy, Debug)]
+pub struct Started {
+    time: SystemTime,
+    clock: Instant,
+}
+
+impl Started {
+    /// Just now.
+    #[must_use]
+    pub fn now() -> Self {
+        Self { time: SystemTime::now(), clock: Instant::now() }
+    }
 }
 
 /// Binds the admin port.
@@ -69,6 +86,7 @@ pub async fn run(listener: TcpListener, admin: Admin, mut finished: drain::Watch
         .route("/livez", get(|| async { "ok" }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
+        .route("/statusz", get(statusz))
         .with_state(Arc::new(admin));
     tokio::select! {
         ended = axum::serve(listener, router) => tracing::error!(?ended, "admin listener ended"),
@@ -79,6 +97,10 @@ pub async fn run(listener: TcpListener, admin: Admin, mut finished: drain::Watch
 
 async fn readyz(State(admin): State<Arc<Admin>>) -> Response {
     readiness::report(&admin.view.load(), admin.drain.is_draining())
+}
+
+async fn statusz(State(admin): State<Arc<Admin>>) -> Response {
+    statusz::page(&admin.hostname, admin.started, &admin.view.load(), admin.drain.is_draining()).into_response()
 }
 
 async fn metrics(State(admin): State<Arc<Admin>>) -> Response {

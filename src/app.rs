@@ -154,7 +154,14 @@ pub async fn start(settings: &Settings, workers: usize) -> Result<Bound, BoxErro
     };
     let workers = Workers::start((0..workers).map(|_| front()).collect(), &acceptor, &drain)?;
     listener.run(&workers, &drain);
-    tokio::spawn(admin::run(admin_listener, admin::Admin { registry, view, drain: trigger.observer() }, control_drain));
+    let admin = admin::Admin {
+        registry,
+        view,
+        drain: trigger.observer(),
+        hostname: settings.hostname.clone(),
+        started: admin::Started::now(),
+    };
+    tokio::spawn(admin::run(admin_listener, admin, control_drain));
     for address in &addresses {
         tracing::info!(%address, upstream = %settings.upstream.address, admin = %admin_address, "listening");
     }

@@ -21,7 +21,7 @@ const BELIEVED_FOR: Duration = Duration::from_secs(10);
 /// Callers remembered at once; beyond it the least used are asked about again.
 const REMEMBERED: usize = 4096;
 
-/// Proof that the caller may read the document it asked for.
+/// Proof that the caller may read what it asked for.
 #[derive(Debug)]
 pub struct Reader(());
 
@@ -66,16 +66,31 @@ impl Authorizer {
         head: &Parts,
         ask: impl Future<Output = Result<http::Response<B>, E>>,
     ) -> Result<Verdict<http::Response<B>>, E> {
+        self.reader_unless(caller, head, async {
+            let answer = ask.await?;
+            Ok((!is_allowed(answer.status())).then_some(answer))
+        })
+        .await
+    }
+
+    /// The same where more than a status tells: whoever gets no `refusal` may read.
+    ///
+    /// # Errors
+    /// Whatever `refusal` fails with.
+    pub async fn reader_unless<B, E>(
+        &self,
+        caller: &Caller,
+        head: &Parts,
+        refusal: impl Future<Output = Result<Option<http::Response<B>>, E>>,
+    ) -> Result<Verdict<http::Response<B>>, E> {
         let key = key(caller, head);
-        if self.allowed.get(&key).is_some_and(|since| since.elapsed() < BELIEVED_FOR) {
-            return Ok(Verdict::Allowed(Reader(())));
-        }
-        let answer = ask.await?;
-        if is_allowed(answer.status()) {
+        if self.allowed.get(&key).is_none_or(|since| since.elapsed() >= BELIEVED_FOR) {
+            if let Some(answer) = refusal.await? {
+                return Ok(Verdict::Refused(answer));
+            }
             self.allowed.insert(key, Instant::now());
-            return Ok(Verdict::Allowed(Reader(())));
         }
-        Ok(Verdict::Refused(answer))
+        Ok(Verdict::Allowed(Reader(())))
     }
 }
 

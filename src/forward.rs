@@ -183,11 +183,25 @@ impl Forwarder {
         &self,
         caller: &Caller,
         client: SocketAddr,
+        head: http::request::Parts,
+    ) -> Result<Prepared, authn::Error> {
+        self.prepare_with(caller, client, head, RequestBody::empty())
+    }
+
+    /// The same with a body in place of the client's.
+    ///
+    /// # Errors
+    /// As [`Forwarder::prepare`].
+    pub fn prepare_with(
+        &self,
+        caller: &Caller,
+        client: SocketAddr,
         mut head: http::request::Parts,
+        body: RequestBody,
     ) -> Result<Prepared, authn::Error> {
         headers::prepare(&mut head, caller, client, &self.names, self.mark)?;
         head.headers.remove(http::header::CONTENT_LENGTH);
-        Ok(Prepared { request: Request::from_parts(head, RequestBody::empty()), upgrade: None })
+        Ok(Prepared { request: Request::from_parts(head, body), upgrade: None })
     }
 
     /// Sends a prepared request.

@@ -35,6 +35,13 @@
 //! per worker. Control loops and the admin listener run on a runtime of their own, so that neither a discovery
 //! merge nor a metrics scrape delays a request.
 //!
+//! # Metrics
+//!
+//! One registry per front. The admin port shows it to whoever reaches that; `/peerfront/metrics` on the port that clients
+//! know shows it to callers whom the server lets read its own `/metrics`: `authz` asks it in the caller's name, as for
+//! merged documents, and its refusal is passed on. It is written on a thread beside the workers. Requests that another
+//! front has forwarded do not find it, and no peer answers in its place.
+//!
 //! # Invariants
 //!
 //! * Only `authn` makes a `Caller`, only `authz` makes a `Reader`; nothing is answered or forwarded without one.
@@ -123,7 +130,7 @@ mod import_rules {
             ],
         ),
         ("peers", &["apimachinery", "drain", "settings", "metrics", "tls", "discovery", "openapi", "routing", "view"]),
-        ("admin", &["apimachinery", "drain", "settings", "metrics", "tls", "view"]),
+        ("admin", &["apimachinery", "drain", "settings", "metrics", "tls", "routing", "view"]),
         ("check", &["apimachinery", "settings", "telemetry", "tls", "peers"]),
         ("kubeadm", &["settings"]),
         ("cli", &["settings", "kubeadm"]),

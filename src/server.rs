@@ -6,12 +6,14 @@ mod connection;
 mod cutoff;
 mod discovery;
 mod error;
+mod exposition;
 mod head;
 mod listener;
 mod loads;
 mod loss;
 mod metrics;
 mod openapi;
+mod peer_metrics;
 mod refusal;
 mod reroute;
 
@@ -69,6 +71,7 @@ impl Front {
             self.forwarder.forget(&state.peer);
         }
         self.reroutes.loads.keep(|id| view.peers.iter().any(|state| state.peer.id == *id));
+        self.reroutes.by_peer.keep(&view.peers);
     }
 }
 
@@ -193,10 +196,15 @@ async fn answer(
             Found::Unknown => {}
         }
     }
+    if let Some(Decision::Metrics) = &decision {
+        return call.exposition(&head).await;
+    }
     let prepared = front.forwarder.prepare(&caller, context.client, Request::from_parts(head, body))?;
     match decision {
         Some(Decision::OpenApi) => call.to_publisher(prepared, is_listed).await,
-        None | Some(Decision::Discovery(_)) => call.to_upstream(prepared, NotFound::Pass, call.stand_ins()).await,
+        None | Some(Decision::Discovery(_) | Decision::Metrics) => {
+            call.to_upstream(prepared, NotFound::Pass, call.stand_ins()).await
+        }
         Some(Decision::Upstream { not_found, otherwise, .. }) => {
             let client = call.client_number(prepared.head().headers().get(USER_AGENT));
             match otherwise.filter(|peers| peers.go_first(client)) {
@@ -238,7 +246,10 @@ impl<'v> Call<'v> {
             Err(Failure::Unsent(prepared, cause)) => {
                 tracing::warn!(target: MIXED_VERSION_PROXY, cause = %Chain(&cause), "local server cannot be reached");
                 match stand_ins {
-                    Some(candidates) => self.to_peers(candidates, *prepared).await,
+                    Some(candidates) => {
+                        self.front.reroutes.by_peer.retries.increment(1);
+                        self.to_peers(candidates, *prepared).await
+                    }
                     None => Err(Error::Unavailable("the local server cannot be reached")),
                 }
             }

@@ -3,13 +3,18 @@
 //! Routing table, merged documents and peer states are built from the same inputs and replaced together, so that what
 //! discovery lists and what routing knows agree. `peers` writes, everyone else reads; this room does no I/O.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use http::HeaderValue;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
+use crate::apimachinery::gvr::GroupVersion;
 use crate::apimachinery::peer::Peer;
+use crate::apimachinery::server_id::ServerId;
 use crate::discovery::Documents;
 use crate::openapi::OpenApi;
 use crate::routing::{Circuit, RoutingTable};
@@ -74,6 +79,10 @@ pub struct ServerVersion {
 pub struct PeerState {
     /// Who it is.
     pub peer: Arc<Peer>,
+    /// How it came to be known.
+    pub origin: Origin,
+    /// When its Lease was last renewed; `None` if it has none.
+    pub lease: Option<Renewal>,
     /// Whether requests are forwarded to it.
     pub circuit: Circuit,
     /// Whether attempts to connect to it are not even refused: its node is gone, or it hangs.
@@ -93,6 +102,48 @@ impl PeerState {
         self.circuit != Circuit::Open
     }
 }
+
+/// How a peer came to be known.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Origin {
+    /// It is one of `--peers`.
+    Static,
+    /// A Lease names it.
+    Lease,
+    /// Nobody names it now; it was known before this front's start.
+    Remembered,
+}
+
+/// When a Lease was last seen to be renewed. Goes on changing while the view stays the same; equal only to itself.
+#[derive(Clone, Debug)]
+pub struct Renewal(Arc<watch::Sender<Instant>>);
+
+impl Renewal {
+    /// A Lease that was renewed at `now`.
+    #[must_use]
+    pub fn new(now: Instant) -> Self {
+        Self(Arc::new(watch::Sender::new(now)))
+    }
+
+    /// Notes that it was renewed at `now`.
+    pub fn renewed(&self, now: Instant) {
+        self.0.send_replace(now);
+    }
+
+    /// How long ago that was.
+    #[must_use]
+    pub fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(*self.0.borrow())
+    }
+}
+
+impl PartialEq for Renewal {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Renewal {}
 
 /// One named line of readiness.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -124,6 +175,15 @@ impl ClusterView {
             Discovery::Merged(documents) => Some(documents),
             Discovery::LeftToUpstream | Discovery::Awaited => None,
         }
+    }
+
+    /// Of each group version, the number of resources that only some of the servers serve which are there and have said
+    /// what they serve: see [`Table::skew`](crate::routing::Table::skew).
+    #[must_use]
+    pub fn skew(&self) -> BTreeMap<GroupVersion, usize> {
+        let live = self.peers.iter().filter(|state| state.heard && !state.lost);
+        let live: BTreeSet<&ServerId> = live.map(|state| &state.peer.id).collect();
+        self.routes.skew(self.local.heard && self.local.available, |peer| live.contains(&peer.id))
     }
 
     /// Whether nothing is awaited any more.

@@ -12,6 +12,7 @@ mod fixture;
 mod framing;
 mod identity;
 mod limits;
+mod metrics;
 mod paths;
 mod peers;
 mod pool;

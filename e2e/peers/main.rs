@@ -1,8 +1,9 @@
 //! How peers find each other on a real cluster: through Leases, and beside a plain kube-apiserver that runs upstream's
-//! own proxy.
+//! own proxy; and what a front tells monitoring of it. `E2E_FULL=1` adds a Prometheus, which takes minutes to build.
 
 mod interop;
 mod leases;
+mod metrics;
 
 use std::process::ExitCode;
 
@@ -10,18 +11,22 @@ use anyhow::Result;
 use peerfront_e2e::{Cluster, Topology, runner};
 
 fn main() -> ExitCode {
-    runner::run(
-        start,
-        &runner::tests![
-            interop::requests_go_both_ways_between_fronts_and_upstreams_own_proxy,
-            interop::merged_views_are_alike,
-            interop::what_nobody_serves_is_asked_once,
-            leases::lease_says_who_and_where_and_goes_at_a_clean_stop,
-            leases::deleted_lease_comes_back,
-            leases::forged_lease_gets_no_request,
-            leases::restarted_front_finds_everybody_again,
-        ],
-    )
+    let mut tests = runner::tests![
+        interop::requests_go_both_ways_between_fronts_and_upstreams_own_proxy,
+        interop::merged_views_are_alike,
+        interop::what_nobody_serves_is_asked_once,
+        metrics::public_port_gives_metrics_to_those_who_may_read_the_servers,
+        metrics::statusz_tells_of_every_peer,
+        leases::lease_says_who_and_where_and_goes_at_a_clean_stop,
+        leases::deleted_lease_comes_back,
+        leases::forged_lease_gets_no_request,
+        leases::restarted_front_finds_everybody_again,
+    ]
+    .to_vec();
+    if std::env::var("E2E_FULL").is_ok_and(|full| full == "1") {
+        tests.extend(runner::tests![metrics::real_prometheus_scrapes_both_ports]);
+    }
+    runner::run(start, &tests)
 }
 
 async fn start() -> Result<Cluster> {

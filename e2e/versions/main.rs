@@ -91,7 +91,8 @@ impl Versions {
         Ok(())
     }
 
-    /// Waits until all fronts list one thing, and every group version that any server serves is in it.
+    /// Waits until all fronts list one thing, and every group version that any server serves is in it, and in their OpenAPI
+    /// too, which follows a server that starts some seconds later.
     async fn wait_until_settled(&self) -> Result<()> {
         eventually(SETTLED, async || {
             let mut tags = BTreeSet::new();
@@ -103,11 +104,28 @@ impl Versions {
                 let mut grouped = self.resources.iter().filter(|own| !own.group().is_empty());
                 let missing = grouped.find(|own| !listed.contains(&own.group_version));
                 ensure!(missing.is_none(), "{} does not list {missing:?}", node.name());
+                self.is_published(node.name()).await?;
             }
             ensure!(tags.len() == 1, "the nodes' documents differ");
             Ok(())
         })
         .await
+    }
+
+    /// Whether a front's OpenAPI documents have every group version. A server's `/openapi/v2` is read no more often than
+    /// every ten seconds, so it follows later than the index.
+    async fn is_published(&self, node: &str) -> Result<()> {
+        let client = self.cluster.client(self.cluster.node(node).front(), &self.cluster.admin());
+        let (index, v2) = ("/openapi/v3", "/openapi/v2");
+        let index = client.get(index).await?.success()?.json()?["paths"].to_string();
+        let paths = client.get(v2).await?.success()?.json()?["paths"].to_string();
+        let missing = self.resources.iter().find(|own| {
+            let root = if own.group().is_empty() { "api" } else { "apis" };
+            let path = format!("{root}/{}", own.group_version);
+            !index.contains(&format!("\"{path}\"")) || !paths.contains(&format!("\"/{path}/"))
+        });
+        ensure!(missing.is_none(), "{node} does not publish {missing:?}");
+        Ok(())
     }
 
     async fn list(&self, lister: Lister, node: &str) -> Result<()> {

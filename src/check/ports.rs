@@ -96,9 +96,9 @@ mod tests {
         assert_eq!(finding.verdict, Verdict::Bad, "{finding}");
         assert!(finding.what.ends_with(&own), "{finding}");
         assert_eq!(upstream_port(address, &sockets()).verdict, Verdict::Good);
-        drop(listener);
-        assert_eq!(own_port(address, &sockets()).verdict, Verdict::Good);
-        assert_eq!(upstream_port(address, &sockets()).verdict, Verdict::Bad);
+        // Without the listener, whose port another test may get at once.
+        assert_eq!(own_port(address, &[]).verdict, Verdict::Good);
+        assert_eq!(upstream_port(address, &[]).verdict, Verdict::Bad);
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub enum Found<'d> {
     Page(Page<'d>),
     /// It is listed, and whoever serves it is lost.
     Unavailable,
+    /// Nothing: the local server's own resources only are asked for.
+    Local,
     /// Nothing: nobody lists it, it is asked for in a form that is not given here, or the local server knows best.
     LeftToUpstream,
 }
@@ -99,6 +101,7 @@ impl Documents {
     pub fn find(&self, path: &DiscoveryPath, headers: &HeaderMap, uri: &Uri) -> Found<'_> {
         let form = negotiate(headers, uri, path, self.v2beta1);
         let page = match (path, form) {
+            (_, Form::Local) => return Found::Local,
             (_, Form::LeftToUpstream) => None,
             (DiscoveryPath::Api, Form::Aggregated(version, encoding)) => Some(self.api.page(version, encoding)),
             (_, Form::Aggregated(version, encoding)) => Some(self.apis.page(version, encoding)),

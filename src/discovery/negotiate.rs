@@ -41,7 +41,9 @@ pub enum Form {
     Aggregated(Version, Encoding),
     /// The document of old.
     Legacy(Encoding),
-    /// Not one that peerfront gives: the local server's own resources only, or none that kube-apiserver gives either.
+    /// The list of the local server's own resources only (`profile=nopeer`), which it gives itself.
+    Local,
+    /// Not one that peerfront gives: none that kube-apiserver gives either, or one that knows no peers.
     LeftToUpstream,
 }
 
@@ -94,10 +96,11 @@ fn aggregated(clause: &MediaType, pretty: Pretty, v2beta1: V2Beta1) -> Option<Fo
         _ => return None,
     };
     let encoding = Encoding::accepted(clause, pretty)?;
-    match parameter("profile") {
-        "nopeer" => Some(Form::LeftToUpstream),
-        _ => Some(Form::Aggregated(version, encoding)),
-    }
+    Some(match (parameter("profile"), version) {
+        ("nopeer", Version::V2) => Form::Local,
+        ("nopeer", Version::V2Beta1) => Form::LeftToUpstream,
+        _ => Form::Aggregated(version, encoding),
+    })
 }
 
 /// Whether go-restful lets a request through: it knows whole media types and `*/*`, no other ranges and no qualities.

@@ -20,6 +20,14 @@ pub struct Page<'d> {
     pub(super) etag: Option<&'d HeaderValue>,
 }
 
+impl Page<'_> {
+    /// Whether it is one of the aggregated forms, and not a document of old.
+    #[must_use]
+    pub fn is_aggregated(&self) -> bool {
+        self.etag.is_some()
+    }
+}
+
 /// Answers a request for a document: 200 with the body, or 304 if the client has it.
 ///
 /// The reader proves that the caller may read the document. What every response carries (`Audit-Id`,

@@ -26,7 +26,7 @@ const SHORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Source: <https://github.com/golang/go/blob/go1.26.0/src/net/http/server.go> (`rstAvoidanceDelay`)
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Body of a request to the upstream or a peer: the client's own, or none.
+/// Body of a request to the upstream or a peer: the client's own, one made here, or none.
 ///
 /// It may be answered before all of it has been read. The rest is read and dropped for a while: closing a connection with
 /// unread bytes in it resets it, and the client, still sending, would lose the answer.
@@ -71,6 +71,12 @@ impl RequestBody {
     #[must_use]
     pub fn empty() -> Self {
         Self(Content::none())
+    }
+
+    /// These bytes.
+    #[must_use]
+    pub fn of(bytes: Bytes) -> Self {
+        Self(Content::Read(Full::new(bytes)))
     }
 }
 

@@ -218,6 +218,8 @@ fn peer_state(cluster: &Cluster, server: &Server, now: Instant) -> Option<PeerSt
     let standing = server.health.standing();
     Some(PeerState {
         peer: Arc::clone(server.peer.as_ref()?),
+        origin: cluster.origin(&server.id),
+        lease: cluster.leases.get(&server.id).cloned(),
         circuit: server.circuit(),
         vanished: standing.vanished,
         heard: standing.heard,

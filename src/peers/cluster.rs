@@ -15,6 +15,7 @@ use super::returning::Returning;
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
 use crate::routing::Exclusions;
+use crate::view::{Origin, Renewal};
 
 mod server;
 
@@ -35,6 +36,10 @@ pub(super) struct Cluster {
     pub(super) lease_problem: Option<Problem>,
     /// Peers whose Lease has ended: one of which an earlier run knew what it serves is not waited for.
     pub(super) ended: BTreeSet<ServerId>,
+    /// The peers of `--peers`.
+    pub(super) static_peers: BTreeSet<ServerId>,
+    /// The Leases that name peers.
+    pub(super) leases: BTreeMap<ServerId, Renewal>,
     /// Until when Leases are waited for that may name further peers; `None` once they are known.
     leases_awaited_until: Option<Instant>,
     /// Why what is known cannot be kept for the next start, or was not found at this one.
@@ -76,6 +81,8 @@ impl Cluster {
             exclusion_problem: None,
             lease_problem: None,
             ended: BTreeSet::new(),
+            static_peers: BTreeSet::new(),
+            leases: BTreeMap::new(),
             leases_awaited_until: None,
             cache_problem: None,
             returning: Returning::default(),
@@ -196,6 +203,23 @@ impl Cluster {
     pub(super) fn take_ended(&mut self, ended: BTreeSet<ServerId>, now: Instant) {
         self.due.routes(self.ended != ended, now);
         self.ended = ended;
+    }
+
+    /// Takes which peers have a Lease.
+    pub(super) fn take_leases(&mut self, leases: BTreeMap<ServerId, Renewal>) {
+        self.due.view(self.leases != leases);
+        self.leases = leases;
+    }
+
+    /// How a peer came to be known.
+    pub(super) fn origin(&self, id: &ServerId) -> Origin {
+        if self.static_peers.contains(id) {
+            Origin::Static
+        } else if self.leases.contains_key(id) {
+            Origin::Lease
+        } else {
+            Origin::Remembered
+        }
     }
 
     /// Takes why Leases do not work, or that they do.

@@ -24,12 +24,14 @@ use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch_objects};
 use kube::{Api, Client};
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, interval};
 
 use super::exclusions::{Problem, is_forbidden};
+use super::metrics::{LeaseAges, Metrics};
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
 use crate::drain;
+use crate::view::Renewal;
 use known::{Known, Source};
 use own::OwnLease;
 pub use trust::Trust;
@@ -54,6 +56,9 @@ const VERSION: &str = "kube-peerfront/version";
 /// Events that may wait until they are taken; a full channel makes the watches wait, nothing else.
 const EVENTS: usize = 64;
 
+/// How often the ages of Leases are noted in the metrics.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// What this front tells the others of itself and whom it believes.
 #[derive(Clone, Debug)]
 pub struct LeaseSetup {
@@ -70,6 +75,8 @@ pub(super) struct Found {
     pub(super) peers: Vec<Arc<Peer>>,
     /// What each front says of itself and of what its server serves: news of either make its server worth a read.
     pub(super) announced: BTreeMap<ServerId, String>,
+    /// When each of the peers' Leases was last renewed.
+    pub(super) leases: BTreeMap<ServerId, Renewal>,
     /// Those of the peers whose Lease has ended: they may not come back.
     pub(super) ended: BTreeSet<ServerId>,
     /// Whether all Leases have been listed once, or may not be: before, a peer may be missing.
@@ -87,6 +94,7 @@ pub(super) struct Leases {
     pub(super) served: watch::Receiver<Option<String>>,
     /// How long to wait after a refusal.
     pub(super) retry: Duration,
+    pub(super) metrics: Metrics,
 }
 
 /// What a watch reports.
@@ -104,7 +112,16 @@ impl Leases {
         let name = own.name().to_owned();
         let known = async {
             let mut known = Known::new(id, name, self.setup.trust.clone());
-            while let Some((source, event)) = reported.recv().await {
+            let mut ages = LeaseAges::new(self.metrics.clone());
+            let mut looks = interval(LOOK_EVERY);
+            loop {
+                let (source, event) = tokio::select! {
+                    Some(report) = reported.recv() => report,
+                    _ = looks.tick() => {
+                        ages.show(&found.borrow(), Instant::now());
+                        continue;
+                    }
+                };
                 for forgotten in known.take(source, event, Instant::now()) {
                     own::delete(&api, forgotten).await;
                 }

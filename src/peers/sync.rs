@@ -19,7 +19,7 @@ use super::details::Details;
 use super::exclusions::{self, Excluded};
 use super::fetch::KnownLists;
 use super::leases::Found;
-use super::metrics::{Metrics, ServerMetrics};
+use super::metrics::{Metrics, Published, ServerMetrics};
 use super::openapi;
 use super::poll::{Report, Signals};
 use super::routes::Syncs;
@@ -40,6 +40,7 @@ pub struct Controller {
     setup: Setup,
     identity: Arc<[(HeaderName, HeaderValue)]>,
     metrics: Metrics,
+    published: Published,
     cluster: Cluster,
     builder: Builder,
     syncs: Syncs,
@@ -88,6 +89,7 @@ impl Controller {
     pub fn new(setup: Setup) -> (Self, ViewReader) {
         let now = Instant::now();
         let mut cluster = Cluster::new(Server::local(&setup.hostname, now));
+        cluster.static_peers = setup.static_peers.iter().map(|peer| peer.id.clone()).collect();
         for peer in known_peers(&setup, &Found::default(), &[]) {
             cluster.add(&peer, now);
         }
@@ -101,9 +103,11 @@ impl Controller {
         builder.reconcile(&cluster, now);
         let syncs = Syncs::register(setup.route_sync, &setup.registry, now);
         let (view, reader) = view::channel(builder.build(&cluster, now));
+        let metrics = Metrics::register(Arc::clone(&setup.registry));
         let controller = Self {
             identity: client::identity(&setup.identity_headers),
-            metrics: Metrics::register(Arc::clone(&setup.registry)),
+            published: Published::new(&metrics),
+            metrics,
             cluster,
             builder,
             syncs,
@@ -198,7 +202,7 @@ impl Controller {
     }
 
     /// The cache, the metrics, the loop of OpenAPI documents and this front's Lease follow the view.
-    fn tell_others(&self, view: &ClusterView) {
+    fn tell_others(&mut self, view: &ClusterView) {
         if let Some(cache) = &self.cache {
             cache.offer(self.cluster.remember());
         }
@@ -212,6 +216,7 @@ impl Controller {
                 known.metrics.serves(routes);
             }
         }
+        self.published.count(view, &self.cluster.local);
         let is_started = !matches!(view.discovery, Discovery::Awaited);
         self.openapi.0.send_replace(openapi::Inputs::of(&self.cluster, is_started));
         let served = self.cluster.local.served_hash();
@@ -262,6 +267,7 @@ impl Controller {
             self.cluster.leases_known(now);
         }
         self.cluster.take_ended(ended, now);
+        self.cluster.take_leases(self.found.leases.clone());
         for (id, news) in &self.found.announced {
             let before = known.announced.get(id);
             if before != Some(news)

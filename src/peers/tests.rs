@@ -28,6 +28,7 @@ use crate::routing::{Decision, NotFound, decide};
 use crate::view::{ClusterView, ConditionState};
 
 mod restarts;
+mod views;
 mod routes;
 mod simulation;
 
@@ -167,6 +168,7 @@ fn decision(view: &ClusterView, path: &str) -> &'static str {
         Decision::Unavailable(_) => "nobody",
         Decision::Discovery(_) => "discovery",
         Decision::OpenApi => "openapi",
+        Decision::Metrics => "metrics",
     }
 }
 
@@ -229,17 +231,6 @@ async fn dead_peer_keeps_its_documents_as_stale_and_is_current_when_it_returns()
     fixture.report("node-b", reading(&["batch/v1=jobs"]));
     assert_eq!(fixture.listed(), ["apps/v1=deployments", "batch/v1=jobs"]);
     assert_eq!(decision(&fixture.view(), "/apis/batch/v1/jobs"), "peer");
-}
-
-#[tokio::test(start_paused = true)]
-async fn without_peering_the_local_documents_are_left_to_the_local_server() {
-    let mut fixture = Fixture::new(&[]);
-    fixture.builder = Builder::new(Some("no --peer-ca-file".to_owned()));
-    fixture.report("node-a", reading(&["apps/v1=deployments"]));
-    let view = fixture.view();
-    assert!(view.documents().is_none() && view.is_ready());
-    let expected = "peers are left alone: no --peer-ca-file".to_owned();
-    assert_eq!(condition(&view, "peer-discovery"), (ConditionState::Degraded, expected));
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,6 +21,8 @@ pub enum Decision<'v> {
     Discovery(DiscoveryPath),
     /// peerfront itself or the local server, as it stands with the OpenAPI document.
     OpenApi,
+    /// peerfront itself, with its metrics.
+    Metrics,
     /// The local server.
     Upstream {
         /// Why it, and not a peer.
@@ -132,8 +134,11 @@ pub fn decide<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -> 
     }
 }
 
+/// Where a front's metrics are, for those who may read `/metrics` of its server.
+const OWN_METRICS: &str = "/peerfront/metrics";
+
 /// Paths that tell of one server and that no other can answer for.
-const OF_ONE_SERVER: [&str; 6] = ["/livez", "/readyz", "/healthz", "/metrics", "/debug", "/logs"];
+const OF_ONE_SERVER: [&str; 7] = ["/livez", "/readyz", "/healthz", "/metrics", "/debug", "/logs", "/peerfront"];
 
 /// Peers that can answer in place of a local server that cannot be reached, whatever they serve: for requests that are
 /// for no resource and mean the same on every server, such as discovery, `/version` and OpenAPI.
@@ -157,6 +162,7 @@ fn non_resource<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -
         }
         Some(path) => Decision::Discovery(path),
         None if hop == Hop::First && is_open_api(info) => Decision::OpenApi,
+        None if hop == Hop::First && is_read(info) && info.path == OWN_METRICS => Decision::Metrics,
         None => unmerged(info, hop, table),
     }
 }
@@ -164,7 +170,11 @@ fn non_resource<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -
 /// Whether it is a GET or HEAD of an OpenAPI document.
 fn is_open_api(info: &RequestInfo<'_>) -> bool {
     let is_document = matches!(&*info.path, "/openapi/v2" | "/openapi/v3") || info.path.starts_with("/openapi/v3/");
-    is_document && matches!(*info.method, Method::GET | Method::HEAD)
+    is_document && is_read(info)
+}
+
+fn is_read(info: &RequestInfo<'_>) -> bool {
+    matches!(*info.method, Method::GET | Method::HEAD)
 }
 
 /// Decides about a request for no resource that no merged document answers: the local server does, but for documents of
@@ -270,6 +280,7 @@ impl fmt::Display for Decision<'_> {
         match self {
             Self::Discovery(_) => f.write_str("answered here with the merged document"),
             Self::OpenApi => f.write_str("answered here, or left to the local server where all servers agree"),
+            Self::Metrics => f.write_str("answered here with this front's metrics"),
             Self::Upstream { why, .. } => write!(f, "local server: {why}"),
             Self::Peer(candidates) => write!(f, "peer: {}", candidates.why),
             Self::Unavailable(unavailable) => write!(f, "nobody: {unavailable}"),

@@ -1,5 +1,7 @@
 //! Who serves what: built aside from every server's documents, then read by requests without a lock.
 
+mod counts;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -10,6 +10,8 @@ use crate::apimachinery::peer::{Hop, Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
 use crate::request_info::RequestInfo;
 
+mod counts;
+
 const ALL: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// A local server of an older version, and two newer peers.
@@ -112,6 +114,7 @@ fn display(decision: &Decision<'_>) -> String {
     match decision {
         Decision::Discovery(_) => "here".to_owned(),
         Decision::OpenApi => "openapi".to_owned(),
+        Decision::Metrics => "metrics".to_owned(),
         Decision::Upstream { why, not_found, otherwise } => {
             let otherwise = otherwise.map(|candidates| format!(", else {}", names(&candidates))).unwrap_or_default();
             format!("local {why:?}, 404 {not_found:?}{otherwise}")
@@ -178,6 +181,29 @@ fn discovery_is_answered_here_at_the_first_hop() {
     }
     // What an APIService serves has a document of its own.
     cluster.check("GET /apis/metrics.k8s.io/v1beta1", "local NonResource, 404 Pass");
+}
+
+#[test]
+fn metrics_of_a_front_are_read_from_it_alone() {
+    let mut cluster = Cluster::new();
+    for reachable in [true, false] {
+        cluster.local_reachable = reachable;
+        for request in ["GET /peerfront/metrics", "HEAD /peerfront/metrics?x=1"] {
+            cluster.check(request, "metrics");
+            cluster.check_hop(Hop::Last, request, "local NonResource, 404 Pass");
+        }
+        for request in
+            ["POST /peerfront/metrics", "GET /peerfront/metrics/", "GET /peerfront", "GET //peerfront/metrics"]
+        {
+            cluster.check(request, "local NonResource, 404 Pass");
+        }
+    }
+    let table = cluster.table();
+    for (path, is_stood_in_for) in [("/peerfront/metrics", false), ("/peerfront/x", false), ("/peerfronts", true)] {
+        let uri: Uri = path.parse().unwrap();
+        let info = RequestInfo::parse(&Method::GET, &uri).unwrap();
+        assert_eq!(stand_ins(&info, Hop::First, &table).is_some(), is_stood_in_for, "{path}");
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ impl Call<'_> {
         let found = match &self.view.discovery {
             Discovery::Merged(documents) => documents.find(path, &head.headers, &head.uri),
             Discovery::Awaited => match discovery::negotiate(&head.headers, &head.uri, path, V2Beta1::Given) {
+                Form::Local => return Ok(self.left_as_local()),
                 Form::LeftToUpstream => return Ok(None),
                 _ => return Err(Error::Unavailable("not every server has said yet what it serves")),
             },
@@ -28,6 +29,7 @@ impl Call<'_> {
         let page = match found {
             Found::Page(page) => Some(page),
             Found::Unavailable => None,
+            Found::Local => return Ok(self.left_as_local()),
             Found::LeftToUpstream => return Ok(None),
         };
         let reader = match self.front.authorizer.reader(self.caller, head, self.ask_for(path, head)).await? {
@@ -35,7 +37,16 @@ impl Call<'_> {
             Verdict::Refused(answer) => return Ok(Some(Answer::Streamed(answer))),
         };
         let page = page.ok_or(Error::Unavailable("no server that serves this group version can be reached"))?;
+        if page.is_aggregated() {
+            self.front.metrics.discovery.merged.increment(1);
+        }
         Ok(Some(Answer::Made(discovery::serve(&reader, &page, &head.headers))))
+    }
+
+    /// No answer of its own to a request for the local server's list.
+    fn left_as_local(&self) -> Option<Answer> {
+        self.front.metrics.discovery.local.increment(1);
+        None
     }
 
     /// What the server says to this request, asked so that its answer is small where that is possible.

@@ -36,7 +36,7 @@ mod tests {
     use crate::apimachinery::peer::{Peer, PeerKind};
     use crate::openapi::OpenApi;
     use crate::routing::{Circuit, RoutingTable};
-    use crate::view::{self, Discovery, LocalState, PeerState};
+    use crate::view::{self, Discovery, LocalState, Origin, PeerState};
 
     fn view(circuit: Circuit, vanished: bool) -> ClusterView {
         let id = ServerId::from_hostname("node-b");
@@ -47,7 +47,16 @@ mod tests {
             discovery: Discovery::Awaited,
             openapi: OpenApi::LeftToUpstream,
             local: LocalState::default(),
-            peers: vec![PeerState { peer, circuit, vanished, heard: true, lost: vanished, error: None }],
+            peers: vec![PeerState {
+                peer,
+                origin: Origin::Static,
+                lease: None,
+                circuit,
+                vanished,
+                heard: true,
+                lost: vanished,
+                error: None,
+            }],
             readiness: Vec::new(),
         }
     }

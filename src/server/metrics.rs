@@ -11,6 +11,11 @@ const REQUESTS: &str = "peerfront_request_total";
 const DURATION: &str = "peerfront_request_duration_seconds";
 const IN_FLIGHT: &str = "peerfront_current_inflight_requests";
 
+/// Upstream's names and meaning.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/discovery/aggregated/metrics.go>
+const MERGED_DISCOVERY: &str = "aggregator_discovery_peer_aggregated_cache_hits_total";
+const LOCAL_DISCOVERY: &str = "aggregator_discovery_nopeer_requests_total";
+
 /// Kubernetes verbs that are told apart; everything else counts as the last one.
 const VERBS: [&str; 11] =
     ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "proxy", "post", "other"];
@@ -34,6 +39,23 @@ pub struct Metrics {
     verbs: Vec<Verb>,
     short: Gauge,
     long_running: Gauge,
+    pub(super) discovery: DiscoveryMetrics,
+}
+
+/// Requests for aggregated discovery, by what they get.
+pub(super) struct DiscoveryMetrics {
+    /// Those answered with the merged list, as it lay ready.
+    pub(super) merged: Counter,
+    /// Those for the local server's own list.
+    pub(super) local: Counter,
+}
+
+impl DiscoveryMetrics {
+    fn register(registry: &Registry) -> Self {
+        registry.describe_counter(MERGED_DISCOVERY, "Times that discovery merged across all servers was served.");
+        registry.describe_counter(LOCAL_DISCOVERY, "Times that discovery of the local server alone was requested.");
+        Self { merged: registry.counter(MERGED_DISCOVERY, &[]), local: registry.counter(LOCAL_DISCOVERY, &[]) }
+    }
 }
 
 impl Metrics {
@@ -51,7 +73,13 @@ impl Metrics {
         let long_running = registry.gauge(IN_FLIGHT, &[("request_kind", "longRunning")]);
         short.set(0.0);
         long_running.set(0.0);
-        Self { registry, verbs, short, long_running }
+        Self { discovery: DiscoveryMetrics::register(&registry), registry, verbs, short, long_running }
+    }
+
+    /// All metrics of this front in the Prometheus text format, written on another thread than that of requests.
+    pub(super) async fn render(&self) -> Result<String, tokio::task::JoinError> {
+        let registry = Arc::clone(&self.registry);
+        tokio::task::spawn_blocking(move || registry.render()).await
     }
 
     /// Starts counting a request; it counts as ended when the returned value is dropped.

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::error::{Error, Repeatable};
 use super::loads::Loads;
+use super::peer_metrics::PeerMetrics;
 use super::{Call, loss};
 use crate::apimachinery::gvr::GroupVersionResource;
 use crate::apimachinery::peer::{Peer, Trouble};
@@ -36,6 +37,7 @@ pub struct Reroutes {
     registry: Arc<Registry>,
     troubles: mpsc::Sender<(ServerId, Trouble)>,
     pub(super) loads: Arc<Loads>,
+    pub(super) by_peer: PeerMetrics,
     // A lock without contention: it belongs to one single-threaded worker. It is never held over an await.
     #[allow(clippy::disallowed_types)]
     series: std::sync::Mutex<Series>,
@@ -53,7 +55,8 @@ impl Reroutes {
         }
         let zero = [("code", "200"), ("group", ""), ("version", ""), ("resource", "")];
         let _ = registry.counter(REROUTED, &zero);
-        Self { registry, troubles, loads: Arc::default(), series: Default::default() }
+        let by_peer = PeerMetrics::register(Arc::clone(&registry));
+        Self { registry, troubles, loads: Arc::default(), by_peer, series: Default::default() }
     }
 
     #[allow(clippy::unwrap_used)] // Nothing panics while the lock is held.
@@ -150,7 +153,10 @@ impl Call<'_> {
         match self.try_peers(candidates.sparing_local(), prepared).await {
             Ok(response) => Ok(response),
             Err(Unanswered::Failed(error)) => Err(error),
-            Err(Unanswered::Unsent(unsent)) => self.to_upstream(*unsent, not_found, None).await,
+            Err(Unanswered::Unsent(unsent)) => {
+                self.front.reroutes.by_peer.retries.increment(1);
+                self.to_upstream(*unsent, not_found, None).await
+            }
         }
     }
 
@@ -165,8 +171,9 @@ impl Call<'_> {
         let reroutes = &self.front.reroutes;
         let repeatable = Repeatable::from(prepared.head().method());
         let user_agent = prepared.head().headers().get(USER_AGENT).cloned();
-        for peer in self.order(candidates, user_agent.as_ref()) {
-            let pending = reroutes.loads.begin(&peer.id);
+        for (tried, peer) in self.order(candidates, user_agent.as_ref()).into_iter().enumerate() {
+            reroutes.by_peer.retries.increment(u64::from(tried > 0));
+            let (pending, waiting) = (reroutes.loads.begin(&peer.id), reroutes.by_peer.begin(&peer.hostname));
             let sent = tokio::select! {
                 sent = self.front.forwarder.send(self.caller, Destination::Peer(peer), prepared) => sent,
                 () = loss::of(&peer.id, self.front.view.clone()) => Err(Failure::Interrupted(forward::Error::Lost)),
@@ -174,6 +181,7 @@ impl Call<'_> {
             drop(pending);
             match sent {
                 Ok(response) => {
+                    waiting.answered();
                     reroutes.answered(candidates, peer, user_agent.as_ref(), response.status().as_u16());
                     return self.found(response, candidates.not_found()).await.map_err(Unanswered::Failed);
                 }

@@ -127,7 +127,11 @@ pub const SETTINGS: &[Setting] = &[
         "Networks that peers found through Leases may be in [default: all but loopback, link-local and multicast]",
     ),
     text("hostname-override", "NAME", "Host name of the co-located kube-apiserver [default: this host's]"),
-    text("admin-bind-address", "IP:PORT", "Plain HTTP for /livez, /readyz and /metrics [default: 127.0.0.1:6440]"),
+    text(
+        "admin-bind-address",
+        "IP:PORT",
+        "Plain HTTP for /livez, /readyz, /metrics and /statusz [default: 127.0.0.1:6440]",
+    ),
     text(
         "cache-dir",
         "DIRECTORY",

@@ -1,7 +1,7 @@
 //! Loopback addresses and ports of a cluster's own.
 //!
-//! A cluster takes eight addresses of 127.0.0.0/8 in a row: the first for etcd, the controller manager and a
-//! kubelet, the next for one node each, with an etcd of its own if it has one. Where the search starts depends only on the cluster's directory, so the same directory finds
+//! A cluster takes eight addresses of 127.0.0.0/8 in a row: the first for etcd, the controller manager, a
+//! kubelet and a Prometheus, the next for one node each, with an etcd of its own if it has one. Where the search starts depends only on the cluster's directory, so the same directory finds
 //! the same addresses unless somebody else has taken them.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -20,6 +20,7 @@ pub(crate) struct Ports {
     pub(crate) etcd_peer: u16,
     pub(crate) controller_manager: u16,
     pub(crate) kubelet: u16,
+    pub(crate) prometheus: u16,
     /// Held open by the harness for as long as the cluster is its own, so that no other takes the block meanwhile.
     claim: u16,
 }
@@ -32,6 +33,7 @@ const PORTS: Ports = Ports {
     etcd_peer: 2380,
     controller_manager: 10257,
     kubelet: 10250,
+    prometheus: 9090,
     claim: 6439,
 };
 
@@ -79,8 +81,8 @@ impl Block {
     fn try_claim(first: Ipv4Addr, ports: Ports) -> Option<Self> {
         let claim = TcpListener::bind((first, ports.claim)).ok()?;
         let block = Self { first, ports, _claim: claim };
-        let of_cluster =
-            [ports.etcd, ports.etcd_peer, ports.controller_manager, ports.kubelet].map(|port| (first, port));
+        let of_cluster = [ports.etcd, ports.etcd_peer, ports.controller_manager, ports.kubelet, ports.prometheus]
+            .map(|port| (first, port));
         let of_nodes = (0..6).flat_map(|node| ports.of_node().map(|port| (block.node(node), port)));
         of_cluster.into_iter().chain(of_nodes).all(|address| TcpListener::bind(address).is_ok()).then_some(block)
     }
@@ -103,6 +105,10 @@ impl Block {
     pub(crate) fn kubelet(&self) -> SocketAddrV4 {
         SocketAddrV4::new(self.first, self.ports.kubelet)
     }
+
+    pub(crate) fn prometheus(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.first, self.ports.prometheus)
+    }
 }
 
 impl Ports {
@@ -115,6 +121,7 @@ impl Ports {
             etcd_peer: self.etcd_peer + by,
             controller_manager: self.controller_manager + by,
             kubelet: self.kubelet + by,
+            prometheus: self.prometheus + by,
             claim: self.claim + by,
         }
     }

@@ -3,6 +3,7 @@
 mod builder;
 mod node;
 mod pod;
+mod prometheus;
 mod start;
 
 use std::io::Write as _;

@@ -5,6 +5,7 @@ mod etcd;
 mod front;
 mod kube_apiserver;
 mod kubelet_standin;
+mod prometheus;
 
 use std::ffi::OsString;
 use std::net::SocketAddrV4;
@@ -21,6 +22,7 @@ pub(crate) use etcd::etcd;
 pub(crate) use front::{Peer, front};
 pub(crate) use kube_apiserver::kube_apiserver;
 pub(crate) use kubelet_standin::kubelet_standin;
+pub(crate) use prometheus::prometheus;
 
 /// What all programs of a cluster need to know.
 #[derive(Debug)]

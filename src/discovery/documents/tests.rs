@@ -23,6 +23,7 @@ fn get(documents: &Documents, target: &str, accept: &'static str) -> Value {
             serde_json::from_slice(response.body()).unwrap()
         }
         Found::Unavailable => "unavailable".into(),
+        Found::Local => "local".into(),
         Found::LeftToUpstream => "left".into(),
     }
 }

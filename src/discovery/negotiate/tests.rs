@@ -16,6 +16,7 @@ fn form(headers: &[(http::HeaderName, &str)], uri: &str, v2beta1: V2Beta1) -> St
         Form::Aggregated(Version::V2, encoding) => format!("v2 {encoding:?}"),
         Form::Aggregated(Version::V2Beta1, encoding) => format!("v2beta1 {encoding:?}"),
         Form::Legacy(encoding) => format!("{encoding:?}"),
+        Form::Local => "local".to_owned(),
         Form::LeftToUpstream => "-".to_owned(),
     }
 }
@@ -45,7 +46,8 @@ fn aggregated_clauses_win_in_order_of_quality() {
     check(&format!("{V2},application/json"), "v2 Json");
     // A clause without conversion is not allowed here and does not count, even before the other.
     check(&format!("application/json,{V2}"), "v2 Json");
-    check(&format!("{V2};profile=nopeer,{V2},application/json"), "-");
+    check(&format!("{V2};profile=nopeer,{V2},application/json"), "local");
+    check(&format!("{V2};profile=nopeer").replace("json", "yaml"), "local");
     check(&format!("{V2};profile=nopeer;q=0.5,{V2};q=0.9"), "v2 Json");
     check(&format!("{V2};profile=local"), "v2 Json");
     check("application/json; as=APIGroupDiscoveryList; v=v2; g=apidiscovery.k8s.io", "v2 Json");

@@ -18,6 +18,7 @@ use crate::apimachinery::peer::{Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
 use crate::peers::LOG;
 use crate::peers::exclusions::Problem;
+use crate::view::Renewal;
 
 /// How long the peer of a Lease that has ended is kept: a front that is replaced comes back within seconds, and what
 /// vanishes from discovery makes clients forget. Meanwhile requests that only it could serve get 503.
@@ -58,6 +59,8 @@ struct Entry {
     sign: Sign,
     /// When the sign last changed, on the clock.
     changed: Duration,
+    /// The same by this machine's clock, for people.
+    renewal: Renewal,
     duration: Duration,
     /// When the Lease was seen to be deleted, on the clock.
     deleted: Option<Duration>,
@@ -160,11 +163,16 @@ impl Known {
         let clock = self.clock.elapsed;
         let known = self.entries.get(&key);
         let changed = known.filter(|known| known.sign == sign && known.deleted.is_none()).map(|known| known.changed);
+        let renewal = known.map_or_else(|| Renewal::new(now), |known| known.renewal.clone());
+        if changed.is_none() {
+            renewal.renewed(now);
+        }
         let entry = Entry {
             peer: Arc::new(peer),
             served: lease.annotations().get(SERVED_HASH).cloned(),
             sign,
             changed: changed.unwrap_or(clock),
+            renewal,
             duration: duration(lease),
             deleted: None,
             metadata: lease.metadata.clone(),
@@ -246,7 +254,9 @@ impl Known {
         let is_complete = [Source::Front, Source::Plain].iter().all(|source| self.complete.contains(source));
         let ended = by_address.values().filter(|entry| entry.ended(clock).is_some());
         let ended = ended.map(|entry| entry.peer.id.clone()).collect();
-        Found { peers, announced, ended, is_complete, problem: own.or_else(|| self.problems.values().next().cloned()) }
+        let leases = by_address.values().map(|entry| (entry.peer.id.clone(), entry.renewal.clone())).collect();
+        let problem = own.or_else(|| self.problems.values().next().cloned());
+        Found { peers, announced, leases, ended, is_complete, problem }
     }
 }
 

@@ -33,6 +33,7 @@ impl Controller {
             hostname: self.setup.hostname.clone(),
             served: self.served.subscribe(),
             retry: self.setup.intervals.refused,
+            metrics: self.metrics.clone(),
         };
         let (found, leases_found) = watch::channel(Found::default());
         self.leases = leases_found;

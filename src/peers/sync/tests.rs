@@ -230,6 +230,13 @@ impl Front {
         self.until(&what, |view| listed(view) == expected).await;
     }
 
+    /// The value of a series, given as it is rendered.
+    fn value(&self, series: &str) -> Option<f64> {
+        let metrics = self.registry.render();
+        let values = metrics.lines().filter_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        values.map(|value| value.parse().unwrap()).next()
+    }
+
     async fn stop_peer(&mut self) {
         self.peer_server.take().unwrap().stop().await;
     }
@@ -270,9 +277,18 @@ async fn view_follows_a_peer_that_changes_dies_and_returns() {
     let view = front.until("ready", ClusterView::is_ready).await;
     assert_eq!(view.local.version.as_ref().map(|version| version.minor), Some(35));
     front.until_listed(&["apps/v1", "batch/v1"]).await;
+    let skewed = |group| format!("peerfront_skewed_resources{{group=\"{group}\",version=\"v1\"}}");
+    let merges = front.value("aggregator_discovery_peer_aggregated_cache_misses_total").unwrap();
+    assert!(merges >= 1.0);
+    assert_eq!(front.value("aggregator_discovery_aggregation_count_total"), Some(2.0), "/api and /apis");
+    assert_eq!(front.value(&skewed("batch")), Some(1.0));
+    assert_eq!(front.value(&skewed("")), Some(0.0), "both serve pods");
 
     front.peer_state.send_modify(|state| state.apis = vec!["batch/v1=jobs", "storage.k8s.io/v1=csinodes"]);
     front.until_listed(&["apps/v1", "batch/v1", "storage.k8s.io/v1"]).await;
+    assert!(front.value("aggregator_discovery_peer_aggregated_cache_misses_total").unwrap() > merges);
+    assert_eq!(front.value("aggregator_discovery_aggregation_count_total"), Some(2.0), "the peer's are not its own");
+    assert_eq!(front.value(&skewed("storage.k8s.io")), Some(1.0));
 
     front.stop_peer().await;
     front.until_listed(&["apps/v1", "!batch/v1", "!storage.k8s.io/v1"]).await;
@@ -289,6 +305,13 @@ async fn view_follows_a_peer_that_changes_dies_and_returns() {
 
     front.leases.send_replace(Found { is_complete: true, ..Found::default() });
     front.until_listed(&["apps/v1"]).await;
+    assert_eq!(front.value(&skewed("batch")), Some(0.0), "nobody serves it any more");
+    let metrics = front.registry.render();
+    assert!(!metrics.contains("\"node-b\""), "series of a peer that has left:\n{metrics}");
+    front.leases.send_replace(Found { peers: vec![Arc::clone(&front.peer)], is_complete: true, ..Found::default() });
+    front.until("back", |view| !view.peers.is_empty()).await;
+    let metrics = front.registry.render();
+    assert!(metrics.contains("peer=\"node-b\"") && metrics.contains("server=\"node-b\""), "{metrics}");
     front.finish().await;
 }
 
@@ -299,6 +322,9 @@ async fn all_series_exist_at_zero_before_anything_was_read() {
     for kind in ["lease_list", "hostport_resolution", "fetch_discovery"] {
         let line = format!("apiserver_peer_discovery_sync_errors_total{{type=\"{kind}\"}} 0");
         assert!(metrics.contains(&line), "{line} is not in\n{metrics}");
+    }
+    for counter in ["aggregation_count_total", "peer_aggregated_cache_misses_total"] {
+        assert!(front.value(&format!("aggregator_discovery_{counter}")).is_some(), "{metrics}");
     }
     front.finish().await;
 }

@@ -43,8 +43,10 @@ fn the_annotated_file_has_every_setting_with_its_default() {
 }
 
 #[test]
-fn prometheus_scrapes_the_default_admin_port() {
+fn prometheus_scrapes_the_default_ports() {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/config/prometheus.yaml")).unwrap();
     let config: serde_json::Value = serde_norway::from_str(&text).unwrap();
-    assert_eq!(config["scrape_configs"][0]["static_configs"][0]["targets"][0], defaults::ADMIN_BIND_ADDRESS);
+    let target = |job: usize| config["scrape_configs"][job]["static_configs"][0]["targets"][0].as_str().unwrap();
+    assert!(target(0).ends_with(&format!(":{}", defaults::SECURE_PORT)), "{}", target(0));
+    assert_eq!(target(1), defaults::ADMIN_BIND_ADDRESS);
 }

@@ -106,6 +106,24 @@ fn lease_that_is_not_renewed_ends_after_its_duration_and_a_grace() {
 }
 
 #[test]
+fn age_of_a_lease_is_counted_from_its_last_renewal() {
+    let mut fixture = Fixture::new();
+    fixture.renew(Source::Front, "node-b", B);
+    let found = fixture.known.found(None);
+    let age = |fixture: &Fixture| found.leases[&ServerId::from_hostname("node-b")].age(fixture.now);
+    fixture.pass(3);
+    assert_eq!(age(&fixture), 3 * SECOND);
+    let last = fixture.renewals;
+    fixture.renew(Source::Front, "node-b", B);
+    assert_eq!(age(&fixture), Duration::ZERO);
+    fixture.stand_still(20);
+    // Written again without a renewal.
+    fixture.take(Source::Front, Event::Apply(lease(Source::Front, "node-b", B, last + 1)));
+    assert_eq!(age(&fixture), 20 * SECOND, "it counts while nothing is seen at all");
+    assert_eq!(fixture.known.found(None).leases, found.leases, "a renewal is no news");
+}
+
+#[test]
 fn renew_time_is_never_compared_with_a_clock() {
     let mut fixture = Fixture::new();
     for renewal in [-1_000_000, 4_000_000_000, 5, -7] {
