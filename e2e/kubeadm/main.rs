@@ -30,7 +30,7 @@ impl runner::Fixture for Workshop {
 }
 
 fn main() -> ExitCode {
-    if let Err(error) = network::enter_own_namespace() {
+    if let Err(error) = prepare().and_then(|()| network::enter_own_namespace()) {
         return network::failed(&error);
     }
     runner::run(
@@ -42,6 +42,12 @@ fn main() -> ExitCode {
             life::node_is_made_with_peerfront_upgraded_and_given_back,
         ],
     )
+}
+
+/// Builds what is missing while there is a network to download it from.
+fn prepare() -> Result<()> {
+    let is_only_listed = std::env::args().any(|argument| argument == "--list");
+    if network::is_own() || is_only_listed { Ok(()) } else { Programs::build().map(drop) }
 }
 
 async fn start() -> Result<Workshop> {
