@@ -86,11 +86,14 @@ async fn live(node: &Node, workshop: &Workshop) -> Result<()> {
     check_with_front(node, OLD).await.context("after kubeadm init")?;
     upgrade(node, workshop).await.context("kubeadm upgrade")?;
     check_with_front(node, NEW).await.context("after kubeadm upgrade")?;
-    restart_front(node).await.context("restart of peerfront")?;
     uninstall(node).await.context("removal")?;
     check_without_front(node, NEW).await.context("after removal")?;
+    if std::env::var("E2E_FULL").as_deref() != Ok("1") {
+        return Ok(());
+    }
     install_on_running(node).await.context("installation on a running node")?;
-    check_with_front(node, NEW).await.context("after installation on a running node")
+    check_with_front(node, NEW).await.context("after installation on a running node")?;
+    restart_front(node).await.context("restart of peerfront")
 }
 
 async fn init(node: &Node) -> Result<()> {
