@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
 
+use crate::Workshop;
 use crate::programs::{ETCD, NEW, NEWEST, OLD, Programs, repository};
 
 /// What the node's containerd calls the image that holds a pod's namespaces; its configuration names it.
@@ -32,4 +34,29 @@ pub(crate) fn make(programs: &Programs, folder: &Path) -> Result<Vec<PathBuf>> {
     image(&format!("registry.k8s.io/etcd:{ETCD}-0"), programs.path("etcd", ETCD)?, "/usr/local/bin/etcd")?;
     image(PAUSE, programs.path("pause", NEWEST)?, "/pause")?;
     Ok(archives)
+}
+
+/// What the image of the Dockerfile may take, in bytes; it is copied to every control-plane node.
+const LARGEST: u64 = 15_000_000;
+
+/// One layer with one program, which says what it is and is asked whether it lives.
+pub(crate) async fn image_of_peerfront_is_small_and_says_what_it_is(workshop: &Workshop) -> Result<()> {
+    let archive = &workshop.programs.peerfront_image;
+    let size = std::fs::metadata(archive)?.len();
+    ensure!(size < LARGEST, "{} has {size} bytes", archive.display());
+    let document = |name: &str| -> Result<Value> {
+        let output = Command::new("tar").arg("-xOf").arg(archive).arg(name).output().context("run tar")?;
+        ensure!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(serde_json::from_slice(&output.stdout)?)
+    };
+    let manifest = document("manifest.json")?;
+    let config = document(manifest[0]["Config"].as_str().context("an image without a configuration")?)?;
+    let (layers, settings) = (&config["rootfs"]["diff_ids"], &config["config"]);
+    ensure!(layers.as_array().is_some_and(|layers| layers.len() == 1), "layers: {layers}");
+    ensure!(settings["Entrypoint"] == json!(["/peerfront"]), "{settings}");
+    ensure!(settings["Healthcheck"]["Test"] == json!(["CMD", "/peerfront", "healthcheck"]), "{settings}");
+    let labels = &settings["Labels"];
+    ensure!(labels["org.opencontainers.image.title"] == "peerfront", "{labels}");
+    ensure!(labels["org.opencontainers.image.version"] == env!("CARGO_PKG_VERSION"), "{labels}");
+    Ok(())
 }

@@ -51,6 +51,14 @@ nodeRegistration:
     )
 }
 
+const CHECK: [&str; 5] = [
+    "peerfront",
+    "check",
+    "--kube-apiserver-manifest=/etc/kubernetes/manifests/kube-apiserver.yaml",
+    "--peer-ca-file=/etc/kubernetes/pki/ca.crt",
+    "--kubeconfig=/etc/kubernetes/admin.conf",
+];
+
 const KUBELET_CONFIGURATION: &str = "\
 ---
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -213,6 +221,8 @@ async fn check_with_front(node: &Node, version: &str) -> Result<()> {
     check(node, version).await?;
     eventually(SETTLED, async || ready(node, "kube-peerfront").await).await?;
     node.run(&["peerfront", "healthcheck"]).await?;
+    let found = node.run(&CHECK).await?;
+    ensure!(!found.contains("[-]") && found.contains("system:kube-peerfront has the rights"), "{found}");
     let probes = node
         .run(&[
             "kubectl",

@@ -30,7 +30,7 @@ impl runner::Fixture for Workshop {
 }
 
 fn main() -> ExitCode {
-    if let Err(error) = network::enter_own_namespace() {
+    if let Err(error) = prepare().and_then(|()| network::enter_own_namespace()) {
         return network::failed(&error);
     }
     runner::run(
@@ -38,9 +38,16 @@ fn main() -> ExitCode {
         &runner::tests![
             samples::every_kubeadm_takes_the_samples_it_reads,
             samples::manifest_of_the_server_is_as_the_front_needs_it,
+            images::image_of_peerfront_is_small_and_says_what_it_is,
             life::node_is_made_with_peerfront_upgraded_and_given_back,
         ],
     )
+}
+
+/// Builds what is missing while there is a network to download it from.
+fn prepare() -> Result<()> {
+    let is_only_listed = std::env::args().any(|argument| argument == "--list");
+    if network::is_own() || is_only_listed { Ok(()) } else { Programs::build().map(drop) }
 }
 
 async fn start() -> Result<Workshop> {

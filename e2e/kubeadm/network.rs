@@ -11,12 +11,17 @@ const INSIDE: &str = "E2E_KUBEADM_NAMESPACE";
 /// This program's own address among the nodes; addresses for benchmarks of networks, which nobody routes.
 const GATEWAY: &str = "198.18.0.1";
 
+/// Whether this program runs in namespaces of its own already.
+pub(crate) fn is_own() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
 /// Runs this program anew in namespaces of its own, unless it is there already.
 ///
 /// # Errors
 /// If there can be no such namespace: that takes root.
 pub(crate) fn enter_own_namespace() -> Result<()> {
-    if std::env::var_os(INSIDE).is_none() {
+    if !is_own() {
         let program = std::env::current_exe().context("find this program")?;
         let mut inside = Command::new("unshare");
         inside.args(["--net", "--mount", "--"]).arg(program).args(std::env::args_os().skip(1)).env(INSIDE, "1");
@@ -30,7 +35,7 @@ pub(crate) fn enter_own_namespace() -> Result<()> {
 }
 
 pub(crate) fn failed(error: &Error) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "no network of its own: {error:#}");
+    let _ = writeln!(std::io::stderr(), "the nodes cannot be prepared: {error:#}");
     ExitCode::FAILURE
 }
 
