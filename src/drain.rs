@@ -59,6 +59,12 @@ impl Watcher {
         // Dropping the trigger starts it, so there is no other end to wait for.
         let _ = self.0.wait_for(|started| *started).await;
     }
+
+    /// Whether it has started.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        *self.0.borrow()
+    }
 }
 
 #[cfg(test)]

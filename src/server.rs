@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::header::USER_AGENT;
-use http::{Method, Request, Response, StatusCode};
+use http::header::{CONNECTION, USER_AGENT};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 
 use crate::authn::{Authenticator, Caller, CallerKind};
@@ -90,8 +90,17 @@ impl Answer {
     }
 }
 
-/// Answers one request, whatever happens.
+/// Answers one request, whatever happens. Of a stopping front it is the last one of its HTTP/1 connection.
 async fn handle(front: &Front, context: &Arc<Context>, request: Request<Incoming>) -> Response<Body> {
+    let is_http1 = request.version() <= Version::HTTP_11;
+    let mut response = respond(front, context, request).await;
+    if is_http1 && context.drain.is_draining() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+async fn respond(front: &Front, context: &Arc<Context>, request: Request<Incoming>) -> Response<Body> {
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let wording = Wording::of(request.headers(), &uri);
     // What kube-apiserver refuses to understand has no info here; it goes on to be refused in the server's own words.

@@ -9,6 +9,10 @@ use tokio::sync::Notify;
 /// Looks taken in the time that a connection may be idle: it ends at most a third later.
 const LOOKS: u32 = 3;
 
+/// Time for what clients have sent when they could not know yet that the front stops: it is in the network, or in a socket
+/// that a busy machine has not looked into.
+const IN_TRANSIT: Duration = Duration::from_millis(250);
+
 /// Requests of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
@@ -52,14 +56,15 @@ impl Activity {
     }
 
     /// Waits for a request that is on its way, until it has begun, or for so long that none will come: one of which
-    /// bytes have come, or the first of a connection that is younger than this time.
+    /// bytes have come, or come in the next moment, or the first of a connection that is younger than this time.
     pub(super) async fn head_on_its_way(&self, limit: Duration, age: Duration) {
-        // Meanwhile what lies in the socket is read.
-        tokio::task::yield_now().await;
+        if tokio::time::timeout(IN_TRANSIT, self.began.notified()).await.is_ok() {
+            return;
+        }
         let began = self.began.notified();
         let limit = match self.begun() {
             _ if self.is_head_arriving() => limit,
-            0 => limit.saturating_sub(age),
+            0 => limit.saturating_sub(age + IN_TRANSIT),
             _ => return,
         };
         let _ = tokio::time::timeout(limit, began).await;
@@ -139,9 +144,9 @@ mod tests {
             began.elapsed()
         };
         assert_eq!(waited(LIMIT / 3).await, LIMIT * 2 / 3, "the first request of a new connection");
-        assert_eq!(waited(LIMIT).await, Duration::ZERO, "an old connection without a request");
+        assert_eq!(waited(LIMIT).await, IN_TRANSIT, "an old connection without a request");
         activity.bytes_came();
-        assert_eq!(waited(LIMIT).await, LIMIT, "half a head");
+        assert_eq!(waited(LIMIT).await, IN_TRANSIT + LIMIT, "half a head");
         let waiting = activity.head_on_its_way(LIMIT, LIMIT);
         let begins = async {
             sleep(LIMIT / 2).await;
@@ -151,9 +156,9 @@ mod tests {
         let ((), open) = tokio::join!(waiting, begins);
         assert_eq!(began.elapsed(), LIMIT / 2, "until it has begun");
         activity.bytes_came();
-        assert_eq!(waited(Duration::ZERO).await, Duration::ZERO, "the body of an open request");
+        assert_eq!(waited(Duration::ZERO).await, IN_TRANSIT, "the body of an open request");
         drop(open);
-        assert_eq!(waited(Duration::ZERO).await, Duration::ZERO, "idle between two requests");
+        assert_eq!(waited(Duration::ZERO).await, IN_TRANSIT, "idle between two requests");
     }
 
     #[tokio::test(start_paused = true)]

@@ -59,6 +59,8 @@ pub(super) struct Context {
     _open: Open,
     /// Its requests.
     pub(super) activity: Arc<Activity>,
+    /// Starts when the front stops.
+    pub(super) drain: drain::Watcher,
     /// Starts when a stopping front ends long-running requests.
     pub(super) cutoff: drain::Watcher,
 }
@@ -95,7 +97,8 @@ pub(super) async fn serve(
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let identity = front.authenticator.judge(session.peer_certificates().unwrap_or_default());
     let Stop { drain, cutoff } = stop;
-    let context = Arc::new(Context { client, identity, activity: Arc::default(), cutoff, _open: open });
+    let activity = Arc::default();
+    let context = Arc::new(Context { client, identity, activity, drain: drain.clone(), cutoff, _open: open });
     let ended = if is_http2 {
         serve_http2(front, context, stream, drain).await
     } else {

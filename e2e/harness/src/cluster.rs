@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::addresses::Block;
 use crate::client::{Client, Identity};
 use crate::components;
-use crate::etcd::EtcdReader;
+use crate::etcd::EtcdClient;
 use crate::kubeconfig::{self, User};
 use crate::kubectl::Kubectl;
 use crate::pki::{Pki, write_private};
@@ -113,8 +113,8 @@ impl Cluster {
     }
 
     /// What is really stored in the etcd that the nodes share.
-    pub fn etcd(&self) -> EtcdReader {
-        EtcdReader::new(Client::plain(self.shared_etcd().address()))
+    pub fn etcd(&self) -> EtcdClient {
+        EtcdClient::new(Client::plain(self.shared_etcd().address()))
     }
 
     /// The administrator.

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::client::Client;
 
-/// Reads keys through etcd's JSON gateway.
+/// Reads and writes keys through etcd's JSON gateway.
 // Source: https://github.com/etcd-io/etcd/blob/v3.6.16/api/etcdserverpb/rpc.proto (KV.Range)
 #[derive(Clone, Debug)]
-pub struct EtcdReader {
+pub struct EtcdClient {
     client: Client,
 }
 
-impl EtcdReader {
+impl EtcdClient {
     pub(crate) fn new(client: Client) -> Self {
         Self { client }
     }
@@ -33,6 +33,15 @@ impl EtcdReader {
         let empty = Vec::new();
         let pairs = answer.get("kvs").and_then(Value::as_array).unwrap_or(&empty);
         pairs.iter().map(|pair| decode(pair.get("key"))).collect()
+    }
+
+    /// Stores a value.
+    ///
+    /// # Errors
+    /// If etcd does not do it.
+    pub async fn put(&self, key: &str, value: &str) -> Result<()> {
+        let request = json!({ "key": STANDARD.encode(key), "value": STANDARD.encode(value) });
+        self.client.post("/v3/kv/put", &request).await?.success().map(drop)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Clusters of real kube-apiservers, each with a peerfront in front of it, on loopback addresses of their own.
 //!
 //! [`Topology`] says what a cluster is made of, [`Cluster`] runs it, [`Client`] and [`Kubectl`] talk to it, and
-//! [`EtcdReader`] looks at what is really stored. Everything a cluster writes stays in its directory:
+//! [`EtcdClient`] looks at what is really stored, and stores what no API takes. Everything a cluster writes stays in its
+//! directory:
 //!
 //! ```text
 //! pki/                       kubeadm's file names, admin.crt and admin.key
@@ -49,7 +50,7 @@ pub mod topology;
 
 pub use client::{Client, Connection, Identity, Protocol, Response, Streaming};
 pub use cluster::{Cluster, ClusterBuilder, Node, Pod, Server};
-pub use etcd::EtcdReader;
+pub use etcd::EtcdClient;
 pub use kubeconfig::User;
 pub use kubectl::{Kubectl, KubectlOutput};
 pub use pki::{KeyPair, Pki, Subject};
