@@ -35,6 +35,19 @@
 //! per worker. Control loops and the admin listener run on a runtime of their own, so that neither a discovery
 //! merge nor a metrics scrape delays a request.
 //!
+//! # Who is asked
+//!
+//! `peers` computes the table of who serves what, at which address, when something changes (or every ten seconds, as a
+//! gate says), and counts it; who can be reached is put beside it in every view. A peer has a *circuit*: closed, open
+//! while it does not answer, half-open for a moment after it does again. The local server has a *share* of what peers can
+//! answer as well: none while it stops, more and more after it has come back. `routing` gives the candidates in that
+//! order, `server` ranks them: by client for lists and watches, by load for everything else.
+//!
+//! # Commands
+//!
+//! `serve` is the front. `check` looks at a node and says what keeps a front from working, `kubeadm render` writes what
+//! puts one on a node that kubeadm made, `healthcheck` asks a front whether it lives.
+//!
 //! # Metrics
 //!
 //! One registry per front. The admin port shows it to whoever reaches that; `/peerfront/metrics` on the port that clients
