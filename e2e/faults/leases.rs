@@ -58,6 +58,31 @@ pub(crate) async fn lease_that_is_deleted_again_and_again(cluster: &Cluster) -> 
     Ok(())
 }
 
+/// Two releases side by side: what one does not know stays in the Lease of the other, and nobody minds it.
+pub(crate) async fn lease_with_words_of_a_later_release_is_kept_and_read(cluster: &Cluster) -> Result<()> {
+    const WORD: &str = "kube-peerfront/of-a-later-release";
+    let admin = at(cluster, "node-a");
+    served(&admin).await?;
+    let traffic = Traffic::start(&admin, "later");
+    let lease = lease_of(&admin, "node-c").await?;
+    let words = json!({ "metadata": { "annotations": { WORD: "a word" }, "labels": { WORD: "a-word" } } });
+    admin.patch(&path_of(&lease), "application/merge-patch+json", &words).await?.success()?;
+    for _ in 0..2 {
+        let before = lease_of(&admin, "node-c").await?["spec"]["renewTime"].clone();
+        let renewed = async || {
+            let lease = lease_of(&admin, "node-c").await?;
+            ensure!(lease["spec"]["renewTime"] != before, "it is not renewed");
+            ensure!(lease["metadata"]["annotations"][WORD] == "a word", "{lease}");
+            Ok(())
+        };
+        eventually(FOUND, renewed).await?;
+    }
+    served(&admin).await?;
+    let ledgers = traffic.finish().await?;
+    ensure!(ledgers.iter().all(|ledger| ledger.refused == 0 && ledger.unknown == 0), "{ledgers:?}");
+    Ok(())
+}
+
 pub(crate) async fn node_that_gets_another_name_and_its_first_again(cluster: &Cluster) -> Result<()> {
     changed(cluster, "renamed", &[("hostname-override", "node-renamed")]).await
 }

@@ -4,6 +4,7 @@
 mod leases;
 mod network;
 mod scenarios;
+mod stopping;
 mod traffic;
 
 use std::process::ExitCode;
@@ -24,7 +25,9 @@ fn main() -> ExitCode {
             scenarios::node_that_leaves_and_joins_again,
             scenarios::front_that_is_killed_and_comes_back,
             scenarios::lease_that_is_frozen_or_from_another_time,
+            stopping::local_server_that_stops_with_a_delay_loses_no_request,
             leases::lease_that_is_deleted_again_and_again,
+            leases::lease_with_words_of_a_later_release_is_kept_and_read,
             leases::node_that_gets_another_name_and_its_first_again,
             leases::node_that_moves_to_another_address_and_back,
             leases::forged_lease_gets_no_byte_of_a_request,
