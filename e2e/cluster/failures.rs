@@ -192,6 +192,28 @@ pub(crate) async fn front_without_its_own_server_answers_through_peers(cluster: 
     eventually(NOTICED, back).await
 }
 
+/// node-c's server alone has these: no peer's word that there is no such thing may be passed on.
+pub(crate) async fn document_that_only_the_own_server_has_is_refused_while_it_is_down(cluster: &Cluster) -> Result<()> {
+    let node = cluster.node("node-c");
+    let admin = at_front(cluster, "node-c");
+    node.upstream().kill().await?;
+    let mut checked = Ok(());
+    let began = Instant::now();
+    while checked.is_ok() && began.elapsed() < Duration::from_secs(8) {
+        for path in ["/apis/storagemigration.k8s.io/v1", "/apis/storagemigration.k8s.io/v1/", MIGRATIONS] {
+            // What is merged is given out until the loss is noticed.
+            checked = checked.and(match admin.get(path).await {
+                Ok(answer) if answer.status == 200 => Ok(()),
+                Ok(answer) => ensure_unavailable(&answer).with_context(|| path.to_owned()),
+                Err(error) => Err(error),
+            });
+        }
+    }
+    node.upstream().start().await?;
+    checked?;
+    served_again(&admin).await
+}
+
 async fn without_own_server(cluster: &Cluster) -> Result<()> {
     let readiness = cluster.admin_port("node-a");
     stood_in_for(cluster).await?;

@@ -67,6 +67,7 @@ fn main() -> ExitCode {
             failures::requests_only_a_halted_node_can_serve_are_refused,
             failures::front_started_beside_a_silent_peer_refuses_what_it_does_not_know,
             failures::front_without_its_own_server_answers_through_peers,
+            failures::document_that_only_the_own_server_has_is_refused_while_it_is_down,
             failures::reroutes_are_counted_under_upstreams_labels,
             failures::known_series_exist_at_zero_from_the_start,
         ],

@@ -35,6 +35,10 @@ pub(super) use self::known_lists::KnownLists;
 /// every client of discovery some bytes, and an old server a request.
 const MAX_GROUP_VERSIONS: usize = 10_000;
 
+/// How long a server that refuses to say whether it is ready is not believed: one that starts refuses everybody before it
+/// has read who may do what.
+const RIGHTS_LIMIT: Duration = Duration::from_secs(15);
+
 /// How long an answer may take before it is tried whether the server can be reached at all: a node that has vanished
 /// says nothing on the connections that there are, and is known as such after this and one attempt to connect.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -136,15 +140,17 @@ impl ServerReader {
     }
 
     /// A server that starts answers before it has all its groups, and what is not listed counts as gone: after a pause
-    /// it is believed once it says that it is ready, or has not become so within [`UNHEARD_LIMIT`].
+    /// it is believed once it says that it is ready, or has not become so within [`UNHEARD_LIMIT`], or has refused to say
+    /// so for [`RIGHTS_LIMIT`].
     async fn check_started(&mut self) -> Result<(), Error> {
         let path = "/readyz";
         match get(&self.client, path, Condition::anything(), &self.limits).await {
-            Err(error) if error.is_of_server() => {
+            Err(error) if error.is_of_server() || error.is_of_rights() => {
+                let limit = if error.is_of_server() { UNHEARD_LIMIT } else { RIGHTS_LIMIT };
                 let since = *self.starting_since.get_or_insert_with(Instant::now);
-                if since.elapsed() < UNHEARD_LIMIT { Err(error) } else { Ok(()) }
+                if since.elapsed() < limit { Err(error) } else { Ok(()) }
             }
-            // No such path, or no right to it: then only the documents count.
+            // No such path: then only the documents count.
             Ok(_) | Err(Error::Status { .. }) => {
                 self.starting_since = None;
                 Ok(())
@@ -206,7 +212,9 @@ impl Source for ServerReader {
             Ok(failure) => failure,
             Err(error) => {
                 self.forget_connections();
-                Some((error.failure(), super::chain(&error)))
+                // A server that knows no rights yet would refuse clients as well.
+                let failure = if error.is_of_rights() { Failure::Failing } else { error.failure() };
+                Some((failure, super::chain(&error)))
             }
         };
         let is_stopping = failure.is_none() && self.is_stopping;

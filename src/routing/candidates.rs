@@ -53,6 +53,12 @@ impl<'v> Candidates<'v> {
         Self { why: Elsewhere::LocalSpared, ..self }
     }
 
+    /// The same, asked only whether the caller may ask: that there is no such thing is an answer as well.
+    #[must_use]
+    pub fn as_judges(self) -> Self {
+        Self { not_found: NotFound::Pass, ..self }
+    }
+
     /// The peers, in the table's order.
     pub fn iter(&self) -> impl Iterator<Item = &'v Arc<Peer>> + 'v {
         self.table.available(self.routes, self.verb).map(|(_, peer)| peer)

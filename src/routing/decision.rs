@@ -151,7 +151,9 @@ pub fn stand_ins<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) 
     }
     let (key, routes) = table.everything();
     table.available(routes, None).next()?;
-    Some(Candidates { table, key, routes, verb: None, why: Elsewhere::LocalUnreachable, not_found: NotFound::Pass })
+    // That a peer has no such document says nothing of the local server.
+    let (why, not_found) = (Elsewhere::LocalUnreachable, NotFound::Unavailable);
+    Some(Candidates { table, key, routes, verb: None, why, not_found })
 }
 
 fn non_resource<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -> Decision<'v> {

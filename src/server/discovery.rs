@@ -10,7 +10,7 @@ use crate::apimachinery::discovery_path::DiscoveryPath;
 use crate::authz::Verdict;
 use crate::discovery::{self, Form, Found, V2Beta1};
 use crate::forward::StreamedBody;
-use crate::routing::NotFound;
+use crate::routing::{Candidates, NotFound};
 use crate::view::Discovery;
 
 impl Call<'_> {
@@ -70,7 +70,7 @@ impl Call<'_> {
     /// The server's own answer to a request for a document.
     pub(super) async fn ask(&self, head: Parts, not_found: NotFound) -> Result<Response<StreamedBody>, Error> {
         let prepared = self.front.forwarder.prepare_bodiless(self.caller, self.context.client, head)?;
-        self.to_upstream(prepared, not_found, self.stand_ins()).await
+        self.to_upstream(prepared, not_found, self.stand_ins().map(Candidates::as_judges)).await
     }
 }
 

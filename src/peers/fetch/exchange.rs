@@ -100,6 +100,12 @@ impl Error {
         matches!(self, Self::Status { status, .. } if status.is_server_error())
     }
 
+    /// Whether the server does not let peerfront ask.
+    pub(in crate::peers) fn is_of_rights(&self) -> bool {
+        let refused = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
+        matches!(self, Self::Status { status, .. } if refused.contains(status))
+    }
+
     /// What it says of the server. One that is busy, or that lets peerfront read no discovery, may well serve others.
     pub(in crate::peers) fn failure(&self) -> Failure {
         match self {

@@ -56,13 +56,13 @@ impl Fixture {
     where
         F: Future<Output = Reply> + Send + 'static,
     {
-        self.server_ready_if(answer, || true).await
+        self.server_ready_if(answer, || StatusCode::OK).await
     }
 
     async fn server_ready_if<F>(
         &self,
         answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static,
-        is_ready: impl Fn() -> bool + Clone + Send + Sync + 'static,
+        readiness: impl Fn() -> StatusCode + Clone + Send + Sync + 'static,
     ) -> ApiServer
     where
         F: Future<Output = Reply> + Send + 'static,
@@ -70,8 +70,7 @@ impl Fixture {
         let certificate = self.front_proxy.certificate().clone();
         let scenario = move |request: Request<Incoming>| {
             assert_asked_as_peerfront(&request, certificate.as_ref());
-            let code = if is_ready() { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };
-            let readyz = (request.uri().path() == "/readyz").then(|| reply(code, "text/plain", "readyz"));
+            let readyz = (request.uri().path() == "/readyz").then(|| reply(readiness(), "text/plain", "readyz"));
             let answer = readyz.is_none().then(|| answer(request));
             async move {
                 match (readyz, answer) {
@@ -200,18 +199,21 @@ async fn every_form_is_offered_and_an_unchanged_document_is_not_sent_again() {
 #[tokio::test]
 async fn server_that_starts_is_not_believed_before_it_is_ready() {
     let fixture = Fixture::new();
-    let ready = Arc::new(AtomicUsize::new(0));
-    let is_ready = Arc::clone(&ready);
+    let readiness = watch::Sender::new(StatusCode::FORBIDDEN);
+    let told = readiness.subscribe();
     let answer = |request: Request<Incoming>| async move { v2(request.uri().path()) };
-    let server = fixture.server_ready_if(answer, move || is_ready.load(Ordering::SeqCst) > 0).await;
+    let server = fixture.server_ready_if(answer, move || *told.borrow()).await;
     let mut reader = fixture.reader(&server, Limits::default());
-    let starting = reader.read().await;
-    assert_eq!(starting.failure.map(|(failure, _)| failure), Some(Failure::Failing));
-    assert!(starting.api.is_none() && starting.apis.is_none(), "its documents may lack what it is about to serve");
-    ready.store(1, Ordering::SeqCst);
+    for code in [StatusCode::FORBIDDEN, StatusCode::INTERNAL_SERVER_ERROR] {
+        readiness.send_replace(code);
+        let starting = reader.read().await;
+        assert_eq!(starting.failure.map(|(failure, _)| failure), Some(Failure::Failing), "{code}");
+        assert!(starting.api.is_none() && starting.apis.is_none(), "its documents may lack what it is about to serve");
+    }
+    readiness.send_replace(StatusCode::OK);
     let started = reader.read().await;
     assert_eq!((started.failure.clone(), summary(started.apis.as_ref())), (None, vec!["apps/v1=things".to_owned()]));
-    ready.store(0, Ordering::SeqCst);
+    readiness.send_replace(StatusCode::INTERNAL_SERVER_ERROR);
     let again = reader.read().await;
     assert!(again.failure.is_none() && is_unchanged(&again, &started), "readiness is asked for after a pause only");
     server.stop().await;
