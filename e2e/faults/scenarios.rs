@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::leases::{lease_of, path_of};
 use crate::network::{Dropped, Silence};
-use crate::traffic::{Ledger, MIGRATIONS, Traffic, is_served};
+use crate::traffic::{LOCAL, Ledger, MIGRATIONS, Traffic, is_served};
 
 /// Longest time until routes and discovery are right again, on a busy machine.
 const RIGHT_AGAIN: Duration = Duration::from_secs(60);
@@ -115,14 +115,23 @@ pub(crate) async fn etcd_that_stands_still_for_thirty_seconds(cluster: &Cluster)
     served(&admin).await?;
     let etcd = cluster.etcd_process();
     etcd.freeze()?;
-    let mut seen = Vec::new();
+    let (mut seen, mut asked) = (Vec::new(), Vec::new());
     for _ in 0..30 {
         sleep(Duration::from_secs(1)).await;
         seen.push(freshness(&admin).await);
+        for node in ["node-a", "node-b"] {
+            let client = at(cluster, node).with_timeout(Duration::from_secs(3));
+            asked.extend([client.get(MIGRATIONS).await, client.get(LOCAL).await]);
+        }
     }
     etcd.thaw()?;
     for freshness in seen {
         ensure!(freshness?.is_some(), "what node-c serves was forgotten");
+    }
+    // A server that waits for etcd does not answer; one that does says why.
+    for answer in asked.into_iter().flatten().filter(|answer| answer.status != 200) {
+        let status = answer.json()?;
+        ensure!(answer.status >= 500 && status["kind"] == "Status", "{}: {status}", answer.status);
     }
     let healed = Instant::now();
     served(&admin).await?;

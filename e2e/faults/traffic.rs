@@ -12,7 +12,7 @@ use tokio::time::{Instant, interval, sleep};
 /// Served by the newest server only.
 pub(crate) const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
 /// Served by every server.
-const LOCAL: &str = "/api/v1/namespaces/default";
+pub(crate) const LOCAL: &str = "/api/v1/namespaces/default";
 
 /// Longest wait for an answer of the local server while others fail.
 const UNDISTURBED: Duration = Duration::from_secs(5);
