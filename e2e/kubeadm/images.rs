@@ -12,28 +12,47 @@ use crate::programs::{ETCD, NEW, NEWEST, OLD, Programs, repository};
 /// What the node's containerd calls the image that holds a pod's namespaces; its configuration names it.
 pub(crate) const PAUSE: &str = "registry.k8s.io/pause:3.10.2";
 
-/// Makes the archives of all images in a folder.
-pub(crate) fn make(programs: &Programs, folder: &Path) -> Result<Vec<PathBuf>> {
-    std::fs::create_dir_all(folder)?;
-    let mut archives = vec![programs.peerfront_image.clone()];
-    let mut image = |name: &str, program: &Path, inside: &str| {
-        let archive = folder.join(format!("{}.tar", name.replace(['/', ':'], "-")));
-        let mut script = Command::new(repository().join("e2e/kubeadm/image"));
-        script.arg(name).arg(&archive).arg(format!("{}={inside}", program.display()));
-        let output = script.output().context("run e2e/kubeadm/image")?;
-        ensure!(output.status.success(), "image {name}: {}", String::from_utf8_lossy(&output.stderr));
-        archives.push(archive);
-        anyhow::Ok(())
-    };
+/// Makes the archives of Kubernetes' images in a folder.
+pub(crate) fn of_kubernetes(programs: &Programs, folder: &Path) -> Result<Vec<PathBuf>> {
+    let image =
+        |name: &str, program: &Path, inside: &str| archive(name, folder, &[format!("{}={inside}", program.display())]);
+    let mut archives = Vec::new();
     for version in [OLD, NEW] {
         for program in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
             let name = format!("registry.k8s.io/{program}:v{version}");
-            image(&name, programs.path(program, version)?, &format!("/usr/local/bin/{program}"))?;
+            archives.push(image(&name, programs.path(program, version)?, &format!("/usr/local/bin/{program}"))?);
         }
     }
-    image(&format!("registry.k8s.io/etcd:{ETCD}-0"), programs.path("etcd", ETCD)?, "/usr/local/bin/etcd")?;
-    image(PAUSE, programs.path("pause", NEWEST)?, "/pause")?;
+    let etcd = format!("registry.k8s.io/etcd:{ETCD}-0");
+    archives.push(image(&etcd, programs.path("etcd", ETCD)?, "/usr/local/bin/etcd")?);
+    archives.push(image(PAUSE, programs.path("pause", NEWEST)?, "/pause")?);
     Ok(archives)
+}
+
+/// The archive of peerfront's image: that of the Dockerfile, or one made here of the program under test and the libraries
+/// it is linked with.
+pub(crate) fn of_peerfront(programs: &Programs, folder: &Path) -> Result<PathBuf> {
+    if let Some(made) = &programs.dockerfile_image {
+        return Ok(made.clone());
+    }
+    let mut files = vec![format!("{}=/peerfront", programs.peerfront.display())];
+    let output = Command::new("ldd").arg(&programs.peerfront).output();
+    let output = output.context("run ldd; install it with: apt-get install libc-bin")?;
+    ensure!(output.status.success(), "ldd: {}", String::from_utf8_lossy(&output.stderr));
+    let listed = String::from_utf8(output.stdout)?;
+    let libraries = listed.split_whitespace().filter(|word| word.starts_with('/'));
+    files.extend(libraries.map(|library| format!("{library}={library}")));
+    archive(concat!("localhost/peerfront:", env!("CARGO_PKG_VERSION")), folder, &files)
+}
+
+/// Makes the archive of one image, of files with their paths in it.
+fn archive(name: &str, folder: &Path, files: &[String]) -> Result<PathBuf> {
+    std::fs::create_dir_all(folder)?;
+    let archive = folder.join(format!("{}.tar", name.replace(['/', ':'], "-")));
+    let output = Command::new(repository().join("e2e/kubeadm/image")).arg(name).arg(&archive).args(files).output();
+    let output = output.context("run e2e/kubeadm/image")?;
+    ensure!(output.status.success(), "image {name}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(archive)
 }
 
 /// What the image of the Dockerfile may take, in bytes, as a registry keeps it and a node pulls it: compressed.
@@ -41,7 +60,7 @@ const LARGEST: usize = 15_000_000;
 
 /// One layer with one program, which says what it is and is asked whether it lives.
 pub(crate) async fn image_of_peerfront_is_small_and_says_what_it_is(workshop: &Workshop) -> Result<()> {
-    let archive = &workshop.programs.peerfront_image;
+    let archive = workshop.programs.dockerfile_image.as_ref().context("the Dockerfile's image was not built")?;
     let size = Command::new("gzip").arg("-c").arg(archive).output().context("run gzip")?.stdout.len();
     ensure!((1_000_000..LARGEST).contains(&size), "{} has {size} bytes when compressed", archive.display());
     let document = |name: &str| -> Result<Value> {

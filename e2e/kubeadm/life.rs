@@ -8,15 +8,17 @@ use serde_json::Value;
 
 use crate::Workshop;
 use crate::node::Node;
-use crate::programs::{ETCD, NEW, OLD};
+use crate::programs::{ETCD, NEW, OLD, is_full};
+use crate::readme::{FOLDER, INSTALL, Readme};
 
 /// Longest time that a node takes to settle after a change, on a busy machine.
 const SETTLED: Duration = Duration::from_secs(180);
 
-/// Where rendered files are kept on a node.
-const FILES: &str = "/etc/kubernetes/peerfront";
+/// The network that control-plane nodes are in, in the README and here.
+const NETWORK: (&str, &str) = ("192.0.2.0/24", "198.18.0.0/24");
 
-/// What one would write for this cluster without peerfront.
+/// What one would write for this cluster without peerfront. Watches keep a stopping server for half a minute, until the
+/// kubelet kills it, unless they are ended.
 fn cluster_configuration() -> String {
     format!(
         "\
@@ -24,6 +26,10 @@ apiVersion: kubeadm.k8s.io/v1beta4
 kind: ClusterConfiguration
 kubernetesVersion: v{OLD}
 controlPlaneEndpoint: cp.e2e:6443
+apiServer:
+  extraArgs:
+    - name: shutdown-watch-termination-grace-period
+      value: 2s
 networking:
   serviceSubnet: 198.18.128.0/20
   podSubnet: 198.18.64.0/20
@@ -51,14 +57,7 @@ nodeRegistration:
     )
 }
 
-const CHECK: [&str; 5] = [
-    "peerfront",
-    "check",
-    "--kube-apiserver-manifest=/etc/kubernetes/manifests/kube-apiserver.yaml",
-    "--peer-ca-file=/etc/kubernetes/pki/ca.crt",
-    "--kubeconfig=/etc/kubernetes/admin.conf",
-];
-
+/// What this machine needs, and a look at every pod more often than once a minute.
 const KUBELET_CONFIGURATION: &str = "\
 ---
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -66,6 +65,7 @@ kind: KubeletConfiguration
 failCgroupV1: false
 cgroupDriver: cgroupfs
 failSwapOn: false
+syncFrequency: 2s
 localStorageCapacityIsolation: false
 imageGCHighThresholdPercent: 100
 evictionHard: {memory.available: \"0%\", nodefs.available: \"0%\", imagefs.available: \"0%\"}
@@ -82,123 +82,49 @@ pub(crate) async fn node_is_made_with_peerfront_upgraded_and_given_back(workshop
 }
 
 async fn live(node: &Node, workshop: &Workshop) -> Result<()> {
-    init(node).await.context("kubeadm init")?;
-    check_with_front(node, OLD).await.context("after kubeadm init")?;
+    let readme = &workshop.readme;
+    init(node, readme).await.context("kubeadm init")?;
+    check_with_front(node, readme, OLD).await.context("after kubeadm init")?;
+    readme.follow(node, "External addresses of Services", &[]).await?;
     upgrade(node, workshop).await.context("kubeadm upgrade")?;
-    check_with_front(node, NEW).await.context("after kubeadm upgrade")?;
-    uninstall(node).await.context("removal")?;
+    check_with_front(node, readme, NEW).await.context("after kubeadm upgrade")?;
+    readme.follow(node, "The way back", &[]).await.context("removal")?;
     check_without_front(node, NEW).await.context("after removal")?;
-    if std::env::var("E2E_FULL").as_deref() != Ok("1") {
+    if !is_full() {
         return Ok(());
     }
-    install_on_running(node).await.context("installation on a running node")?;
-    check_with_front(node, NEW).await.context("after installation on a running node")?;
-    restart_front(node).await.context("restart of peerfront")
+    readme.follow(node, "A cluster that runs", &[NETWORK]).await.context("installation on a running node")?;
+    check_with_front(node, readme, NEW).await.context("after installation on a running node")?;
+    readme.follow(node, "Replace peerfront", &[]).await.context("restart of peerfront")?;
+    check_with_front(node, readme, NEW).await.context("after a restart of peerfront")
 }
 
-async fn init(node: &Node) -> Result<()> {
-    node.write("/etc/kubernetes/cluster.yaml", &cluster_configuration())?;
-    let address = format!("--advertise-address={}", node.address);
-    let render = ["peerfront", "kubeadm", "render", "--output-dir", FILES, "--cluster-configuration"];
-    let options = ["/etc/kubernetes/cluster.yaml", &address, "--peer-cidrs=198.18.0.0/24"];
-    node.run(&[render.as_slice(), &options].concat()).await?;
-    let rendered = node.read(&format!("{FILES}/kubeadm-config.yaml"))?;
-    let kind = "kind: InitConfiguration\n";
-    let configuration = rendered.replacen(kind, &format!("{kind}{}", node_registration(node)), 1);
-    node.write("/etc/kubernetes/init.yaml", &format!("{configuration}{KUBELET_CONFIGURATION}"))?;
-    install_pod(node).await?;
-    node.run(&[
-        "kubeadm",
-        "init",
-        "--config=/etc/kubernetes/init.yaml",
-        "--ignore-preflight-errors=all",
-        "--skip-phases=addon",
-    ])
-    .await?;
-    for file in ["rbac.yaml", "flowschema.yaml"] {
-        node.run(&["kubectl", "apply", "-f", &format!("{FILES}/{file}")]).await?;
-    }
-    Ok(())
+async fn init(node: &Node, readme: &Readme) -> Result<()> {
+    node.write(&format!("{FOLDER}/cluster.yaml"), &cluster_configuration())?;
+    node.write(&format!("{FOLDER}/registration.yaml"), &node_registration(node))?;
+    node.write(&format!("{FOLDER}/kubelet.yaml"), KUBELET_CONFIGURATION)?;
+    readme.follow(node, INSTALL, &[]).await?;
+    let init = "kubeadm init --config=/etc/kubernetes/peerfront/kubeadm-config.yaml\n";
+    let adapted = format!(
+        "\
+sed -i '/^kind: InitConfiguration$/r registration.yaml' peerfront/kubeadm-config.yaml
+cat kubelet.yaml >>peerfront/kubeadm-config.yaml
+{} --ignore-preflight-errors=all --skip-phases=preflight,addon
+",
+        init.trim_end()
+    );
+    readme.follow(node, "A new cluster", &[NETWORK, ("192.0.2.11", &node.address), (init, &adapted)]).await.map(drop)
 }
 
-async fn install_pod(node: &Node) -> Result<()> {
-    node.shell(&format!(
-        "mkdir -p /etc/kubernetes/manifests && cp {FILES}/manifests/kube-peerfront.yaml /etc/kubernetes/manifests/"
-    ))
-    .await
-    .map(drop)
-}
-
-/// kubeadm of the new version beside the running node, with the patches named as the README says.
+/// kubeadm of the new version beside the running node.
 async fn upgrade(node: &Node, workshop: &Workshop) -> Result<()> {
-    let kubeadm = workshop.programs.path("kubeadm", NEW)?.to_string_lossy().into_owned();
-    let version = format!("v{NEW}");
-    let patches = format!("--patches={FILES}/patches");
-    node.run(&[
-        &kubeadm,
-        "upgrade",
-        "apply",
-        &version,
-        "--yes",
-        "--etcd-upgrade=false",
-        "--ignore-preflight-errors=all",
-        "--skip-phases=addon,kubelet-config",
-        &patches,
-    ])
-    .await
-    .map(drop)
-}
-
-/// A graceful stop, as the kubelet does it, and a new start.
-async fn restart_front(node: &Node) -> Result<()> {
-    node.shell("mv /etc/kubernetes/manifests/kube-peerfront.yaml /etc/kubernetes/").await?;
-    let gone = async || {
-        let holders = holders(node).await?;
-        ensure!(!holders.contains("peerfront"), "{holders}");
-        Ok(())
-    };
-    eventually(SETTLED, gone).await?;
-    node.shell("mv /etc/kubernetes/kube-peerfront.yaml /etc/kubernetes/manifests/").await?;
-    check_with_front(node, NEW).await
-}
-
-/// The front goes first, with its Lease; only then is the port free for the server on every address.
-async fn uninstall(node: &Node) -> Result<()> {
-    configure(node, "--remove").await?;
-    node.shell(
-        "rm /etc/kubernetes/manifests/kube-peerfront.yaml
-        while peerfront healthcheck 2>/dev/null; do sleep 1; done
-        kubeadm init phase control-plane apiserver --config=/etc/kubernetes/init.yaml",
-    )
-    .await?;
-    let removed = async || {
-        node.shell(&format!(
-            "kubectl delete --ignore-not-found -f {FILES}/flowschema.yaml -f {FILES}/rbac.yaml && rm -rf /var/cache/kube-peerfront"
-        ))
-        .await
-        .map(drop)
-    };
-    eventually(SETTLED, removed).await
-}
-
-/// Changes the cluster's configuration and writes this node's to init.yaml; the node goes on as it is.
-async fn configure(node: &Node, option: &str) -> Result<()> {
-    node.shell(&format!(
-        "kubectl -n kube-system get configmap kubeadm-config -o jsonpath='{{.data.ClusterConfiguration}}' >/etc/kubernetes/cluster.yaml
-        peerfront kubeadm render --output-dir={FILES} --cluster-configuration=/etc/kubernetes/cluster.yaml \
-            --kube-apiserver-manifest=/etc/kubernetes/manifests/kube-apiserver.yaml {option}
-        cp {FILES}/kubeadm-config.yaml /etc/kubernetes/init.yaml
-        kubeadm init phase upload-config kubeadm --config=/etc/kubernetes/init.yaml"
-    ))
-    .await
-    .map(drop)
-}
-
-async fn install_on_running(node: &Node) -> Result<()> {
-    configure(node, "--peer-cidrs=198.18.0.0/24").await?;
-    node.shell(&format!("kubectl apply -f {FILES}/rbac.yaml -f {FILES}/flowschema.yaml")).await?;
-    node.shell("kubeadm init phase control-plane apiserver --config=/etc/kubernetes/init.yaml").await?;
-    install_pod(node).await
+    let upgrade = format!("kubeadm upgrade apply v{NEW} ");
+    let adapted = format!(
+        "{}{} --yes --etcd-upgrade=false --ignore-preflight-errors=all --skip-phases=preflight,addon,kubelet-config ",
+        workshop.programs.path("kubeadm", NEW)?.display(),
+        upgrade.trim_start_matches("kubeadm").trim_end(),
+    );
+    workshop.readme.follow(node, "Upgrade Kubernetes", &[(&upgrade, &adapted)]).await.map(drop)
 }
 
 /// Who listens on the public port, one line per socket.
@@ -206,7 +132,7 @@ async fn holders(node: &Node) -> Result<String> {
     node.run(&["ss", "--no-header", "--listening", "--tcp", "--numeric", "--processes", "sport = :6443"]).await
 }
 
-async fn check_with_front(node: &Node, version: &str) -> Result<()> {
+async fn check_with_front(node: &Node, readme: &Readme, version: &str) -> Result<()> {
     let held = async || {
         let holders = holders(node).await?;
         let lines: Vec<&str> = holders.lines().collect();
@@ -224,7 +150,7 @@ async fn check_with_front(node: &Node, version: &str) -> Result<()> {
     check(node, version).await?;
     eventually(SETTLED, async || ready(node, "kube-peerfront").await).await?;
     node.run(&["peerfront", "healthcheck"]).await?;
-    let found = node.run(&CHECK).await?;
+    let found = readme.follow(node, "Look", &[]).await?;
     ensure!(!found.contains("[-]") && found.contains("system:kube-peerfront has the rights"), "{found}");
     let probes = node
         .run(&[

@@ -1,4 +1,8 @@
-//! A node that real kubeadm makes and a real kubelet runs: peerfront comes with it, lives through an upgrade, and goes.
+//! A node that real kubeadm makes and a real kubelet runs: peerfront comes with it, lives through an upgrade, and goes,
+//! all by the commands of the README.
+//!
+//! The short pass has one node and the peerfront under test. Under `E2E_FULL=1` there is more, and peerfront is the one
+//! of the Dockerfile's image.
 //!
 //! The node is a machine in namespaces of its own (see the script `node`), the program itself stands at the other end of
 //! its cable. Everything ends with this program.
@@ -9,6 +13,7 @@ mod life;
 mod network;
 mod node;
 mod programs;
+mod readme;
 mod samples;
 
 use std::process::ExitCode;
@@ -17,10 +22,12 @@ use anyhow::Result;
 use peerfront_e2e::runner;
 
 use programs::Programs;
+use readme::Readme;
 
-/// What the tests share: programs and their images. Each test has a node of its own.
+/// What the tests share: programs and commands. Each test has a node of its own.
 pub(crate) struct Workshop {
     programs: Programs,
+    readme: Readme,
 }
 
 impl runner::Fixture for Workshop {
@@ -33,15 +40,15 @@ fn main() -> ExitCode {
     if let Err(error) = prepare().and_then(|()| network::enter_own_namespace()) {
         return network::failed(&error);
     }
-    runner::run(
-        start,
-        &runner::tests![
-            samples::every_kubeadm_takes_the_samples_it_reads,
-            samples::manifest_of_the_server_is_as_the_front_needs_it,
-            images::image_of_peerfront_is_small_and_says_what_it_is,
-            life::node_is_made_with_peerfront_upgraded_and_given_back,
-        ],
-    )
+    let short = runner::tests![life::node_is_made_with_peerfront_upgraded_and_given_back];
+    let long = runner::tests![
+        samples::every_kubeadm_takes_the_samples_it_reads,
+        samples::manifest_of_the_server_is_as_the_front_needs_it,
+        images::image_of_peerfront_is_small_and_says_what_it_is,
+        life::node_is_made_with_peerfront_upgraded_and_given_back,
+        readme::every_command_was_run,
+    ];
+    if programs::is_full() { runner::run(start, &long) } else { runner::run(start, &short) }
 }
 
 /// Builds what is missing while there is a network to download it from.
@@ -51,5 +58,5 @@ fn prepare() -> Result<()> {
 }
 
 async fn start() -> Result<Workshop> {
-    Ok(Workshop { programs: Programs::build()? })
+    Ok(Workshop { programs: Programs::build()?, readme: Readme::load()? })
 }

@@ -13,6 +13,7 @@ use crate::control_groups::ControlGroups;
 use crate::images;
 use crate::network;
 use crate::programs::{NEWEST, OLD, Programs, repository};
+use crate::readme::FOLDER;
 
 /// Longest time that a command in a node may take; kubeadm waits up to five minutes by itself.
 const LONGEST: Duration = Duration::from_secs(420);
@@ -35,7 +36,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts a node with the images of all programs in it.
+    /// Starts a node with the images of Kubernetes' programs in it; that of peerfront lies beside them as an archive.
     pub(crate) async fn start(programs: &Programs, name: &str, address: &str) -> Result<Self> {
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kubeadm").join(name);
         match std::fs::remove_dir_all(&directory) {
@@ -49,13 +50,16 @@ impl Node {
         write("resolv.conf", "")?;
         write("containerd.toml", &containerd())?;
         let bin = programs_of_a_node(programs, &directory)?;
-        let archives = images::make(programs, &directory.join("images"))?;
+        let archives = images::of_kubernetes(programs, &directory.join("images"))?;
+        let peerfront = images::of_peerfront(programs, &directory.join("images"))?;
         let kernel = KERNEL.iter().map(|name| Path::new("/proc/sys").join(name));
         let kernel = kernel.map(|path| Ok((path.clone(), std::fs::read(path)?))).collect::<Result<_>>()?;
         let groups = ControlGroups::create(&format!("e2e-{name}-{}", std::process::id()))?;
         let (unshare, process) = spawn(&groups, name, &directory, &bin)?;
         let (name, address) = (name.to_owned(), address.to_owned());
         let node = Self { name, address, directory, process, unshare, kernel, _groups: groups };
+        node.link(&peerfront, &format!("{FOLDER}/peerfront-image.tar"))?;
+        node.link(&repository().join("kubeadm"), &format!("{FOLDER}/kubeadm"))?;
         network::connect(&node.name, process, &node.address)?;
         eventually(Duration::from_secs(60), async || node.run(&["ctr", "version"]).await.map(drop)).await?;
         for archive in archives {
@@ -113,6 +117,12 @@ impl Node {
             std::fs::create_dir_all(folder)?;
         }
         std::fs::write(&file, text).with_context(|| format!("write {}", file.display()))
+    }
+
+    /// Makes a file or folder of the machine known inside under this path.
+    fn link(&self, target: &Path, path: &str) -> Result<()> {
+        let link = self.directory.join(path.trim_start_matches('/'));
+        std::os::unix::fs::symlink(target, &link).with_context(|| format!("link {}", link.display()))
     }
 
     /// Reads a file inside.

@@ -1,4 +1,4 @@
-//! The real programs, and peerfront as its image has it.
+//! The real programs, and peerfront: the one under test or, in the long pass, the one of its image.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,18 @@ pub(crate) const NEWEST: &str = "1.37.2";
 /// Version of etcd, before and after.
 pub(crate) const ETCD: &str = "3.6.16";
 
+/// Whether everything is tested, and not only the short pass.
+pub(crate) fn is_full() -> bool {
+    std::env::var("E2E_FULL").is_ok_and(|full| full == "1")
+}
+
 /// Where each program is.
 pub(crate) struct Programs {
     paths: BTreeMap<String, PathBuf>,
-    /// The static peerfront.
+    /// peerfront, as it is on the path of a node.
     pub(crate) peerfront: PathBuf,
-    /// The archive of its image.
-    pub(crate) peerfront_image: PathBuf,
+    /// The archive of the Dockerfile's image; none in the short pass, which wraps the program under test by itself.
+    pub(crate) dockerfile_image: Option<PathBuf>,
 }
 
 impl Programs {
@@ -30,26 +35,28 @@ impl Programs {
     /// # Errors
     /// If something cannot be built, or a tool of the machine is missing.
     pub(crate) fn build() -> Result<Self> {
-        for (tool, package) in [
-            ("containerd", "containerd"),
-            ("runc", "runc"),
-            ("nsenter", "util-linux"),
-            ("ss", "iproute2"),
-            ("dockerd", "docker.io"),
-        ] {
+        for (tool, package) in
+            [("containerd", "containerd"), ("runc", "runc"), ("nsenter", "util-linux"), ("ss", "iproute2")]
+        {
             require(tool, package)?;
         }
-        let mut wanted = vec![format!("kubelet@{OLD}"), format!("kubeadm@{NEWEST}"), format!("kubectl@{NEWEST}")];
+        let mut wanted = vec![format!("kubelet@{OLD}"), format!("kubectl@{NEWEST}")];
         for version in [OLD, NEW] {
             for program in ["kubeadm", "kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
                 wanted.push(format!("{program}@{version}"));
             }
         }
         wanted.extend([format!("etcd@{ETCD}"), format!("pause@{NEWEST}")]);
+        if !is_full() {
+            let paths = lines("e2e/kubernetes/build", &wanted)?;
+            return Ok(Self { paths, peerfront: env!("CARGO_BIN_EXE_peerfront").into(), dockerfile_image: None });
+        }
+        require("dockerd", "docker.io")?;
+        wanted.push(format!("kubeadm@{NEWEST}"));
         let paths = lines("e2e/kubernetes/build", &wanted)?;
         let image = lines("e2e/image/build", &[])?;
         let of_image = |name: &str| image.get(name).cloned().with_context(|| format!("no {name} was built"));
-        Ok(Self { paths, peerfront: of_image("program")?, peerfront_image: of_image("image")? })
+        Ok(Self { paths, peerfront: of_image("program")?, dockerfile_image: Some(of_image("image")?) })
     }
 
     /// The program of this version.
