@@ -131,7 +131,7 @@ pub(crate) async fn etcd_that_stands_still_for_thirty_seconds(cluster: &Cluster)
     // A server that waits for etcd does not answer; one that does says why.
     for answer in asked.into_iter().flatten().filter(|answer| answer.status != 200) {
         let status = answer.json()?;
-        ensure!(answer.status >= 500 && status["kind"] == "Status", "{}: {status}", answer.status);
+        ensure!(answer.status.is_server_error() && status["kind"] == "Status", "{}: {status}", answer.status);
     }
     let healed = Instant::now();
     served(&admin).await?;
