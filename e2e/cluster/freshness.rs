@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::{AGGREGATED, BUNDLES, NOTICED, discovery, ensure_unavailable, eventually, versions_of};
 
-const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const GROUP: &str = "fresh.peerfront.example";
 
@@ -18,7 +18,7 @@ const GROUP: &str = "fresh.peerfront.example";
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A definition with these versions, the first of which is stored.
-fn definition(plural: &str, group: &str, versions: &[&str]) -> Value {
+pub(crate) fn definition(plural: &str, group: &str, versions: &[&str]) -> Value {
     let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
     let versions: Vec<Value> = versions
         .iter()

@@ -55,6 +55,8 @@ fn main() -> ExitCode {
             openapi::subresource_of_a_newer_server_is_in_the_common_document,
             openapi::outdated_hash_is_sent_on_to_the_current_one,
             openapi::kubectl_explains_and_validates_what_only_a_peer_serves,
+            openapi::custom_resources_are_worded_alike_on_every_node,
+            openapi::custom_resource_in_a_built_in_group_version_hides_nothing,
             openapi::who_may_not_read_openapi_gets_the_servers_own_answer,
             openapi::documents_of_a_lost_server_go_on_being_served,
             clients::of_aggregated_documents_list_everything_through_every_node,

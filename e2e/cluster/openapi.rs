@@ -1,15 +1,21 @@
 //! OpenAPI: alike on all nodes, with what any server publishes, as clients read it.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http::Request;
 use peerfront_e2e::{Client, Cluster, Identity, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::freshness::{CRDS, definition};
 use crate::support::{NOTICED, bundle, ensure_same, ensure_unavailable, eventually};
 
 const PROTOBUF_V3: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 const PROTOBUF_V2: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
+/// Longest time until every node's `/openapi/v2`, which is read with pauses, is without what has been deleted.
+const GONE: Duration = Duration::from_secs(60);
 
 /// The status of CSINodes: a subresource of a group version that all three servers have, served by 1.37 only.
 const CSI_NODE_STATUS: &str = "/apis/storage.k8s.io/v1/csinodes/{name}/status";
@@ -34,20 +40,21 @@ fn url<'i>(index: &'i serde_json::Map<String, Value>, key: &str) -> Result<&'i s
 
 /// The answer of every front once all of them give the same body.
 async fn agreed(cluster: &Cluster, path: &str, accept: &str) -> Result<Response> {
-    eventually(NOTICED, async || {
-        let mut answers = Vec::new();
-        for client in fronts(cluster) {
-            let client = client.with_header("accept", accept);
-            answers.push(client.get(path).await?.success()?);
-            answers.push(client.h2().get(path).await?.success()?);
-        }
-        for answer in &answers {
-            ensure!(answer.body == answers[0].body, "bodies of {path} differ");
-            ensure!(answer.header("etag") == answers[0].header("etag"), "tags of {path} differ");
-        }
-        Ok(answers.swap_remove(0))
-    })
-    .await
+    eventually(NOTICED, async || agreed_now(cluster, path, accept).await).await
+}
+
+async fn agreed_now(cluster: &Cluster, path: &str, accept: &str) -> Result<Response> {
+    let mut answers = Vec::new();
+    for client in fronts(cluster) {
+        let client = client.with_header("accept", accept);
+        answers.push(client.get(path).await?.success()?);
+        answers.push(client.h2().get(path).await?.success()?);
+    }
+    for answer in &answers {
+        ensure!(answer.body == answers[0].body, "bodies of {path} differ");
+        ensure!(answer.header("etag") == answers[0].header("etag"), "tags of {path} differ");
+    }
+    Ok(answers.swap_remove(0))
 }
 
 pub(crate) async fn every_node_publishes_the_same_documents_with_everything(cluster: &Cluster) -> Result<()> {
@@ -182,6 +189,87 @@ pub(crate) async fn kubectl_explains_and_validates_what_only_a_peer_serves(clust
         kubectl.run(&["delete", "clustertrustbundles", &name]).await?.success()?;
     }
     Ok(())
+}
+
+/// A CRD for as long as `check` takes.
+async fn with_definition(cluster: &Cluster, definition: &Value, check: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+    let admin = cluster.client(cluster.node("node-a").front(), &cluster.admin());
+    admin.post(CRDS, definition).await?.success()?;
+    let checked = check().await;
+    let name = definition["metadata"]["name"].as_str().context("a name")?;
+    admin.delete(&format!("{CRDS}/{name}")).await?.success()?;
+    checked
+}
+
+/// The document of a key once it is the same through every front and has these paths.
+async fn agreed_with(cluster: &Cluster, key: &str, paths: &[String]) -> Result<Value> {
+    eventually(NOTICED, async || {
+        let index = agreed_now(cluster, "/openapi/v3", "*/*").await?.json()?;
+        let url = index["paths"][key]["serverRelativeURL"].as_str().with_context(|| format!("{key} is not listed"))?;
+        let document = agreed_now(cluster, url, "application/json").await?.json()?;
+        for path in paths {
+            ensure!(document["paths"].get(path).is_some(), "the document of {key} lacks {path}");
+        }
+        Ok(document)
+    })
+    .await
+}
+
+pub(crate) async fn custom_resources_are_worded_alike_on_every_node(cluster: &Cluster) -> Result<()> {
+    let group = "worded.peerfront.example";
+    let mut definition = definition("words", group, &["v1"]);
+    let word = json!({ "type": "string", "description": "how it is said" });
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "word": word } } });
+    definition["spec"]["versions"][0]["schema"] = schema;
+    with_definition(cluster, &definition, async || {
+        let key = format!("apis/{group}/v1");
+        let own = |node| async move { index(&direct(cluster, node)).await };
+        eventually(NOTICED, async || {
+            let told = |index: &serde_json::Map<String, Value>| url(index, &key).map(ToOwned::to_owned);
+            let (old, new) = (told(&own("node-a").await?)?, told(&own("node-c").await?)?);
+            ensure!(old != new, "servers of two versions word it alike, so that this test shows nothing");
+            Ok(())
+        })
+        .await?;
+        agreed_with(cluster, &key, &[format!("/{key}/words")]).await?;
+        eventually(NOTICED, async || {
+            let document = agreed_now(cluster, "/openapi/v2", "application/json").await?.json()?;
+            ensure!(document["paths"].get(format!("/{key}/words")).is_some(), "/openapi/v2 lacks it");
+            Ok(())
+        })
+        .await?;
+        for node in cluster.nodes() {
+            let kubectl = cluster.kubectl(node.name());
+            let told = kubectl.run(&["explain", "words.word"]).await?.success()?;
+            ensure!(told.contains("how it is said"), "{}: {told}", node.name());
+        }
+        Ok(())
+    })
+    .await
+}
+
+pub(crate) async fn custom_resource_in_a_built_in_group_version_hides_nothing(cluster: &Cluster) -> Result<()> {
+    let group_version = "apis/certificates.k8s.io/v1";
+    let paths = ["certificatesigningrequests", "clustertrustbundles", "hidings"];
+    let paths = paths.map(|resource| format!("/{group_version}/{resource}"));
+    let definition = definition("hidings", "certificates.k8s.io", &["v1"]);
+    with_definition(cluster, &definition, async || {
+        agreed_with(cluster, group_version, &paths).await?;
+        for node in cluster.nodes() {
+            let told = cluster.kubectl(node.name()).run(&["explain", "clustertrustbundles.spec"]).await?.success()?;
+            ensure!(told.contains("trustBundle"), "{}: {told}", node.name());
+        }
+        Ok(())
+    })
+    .await?;
+    eventually(GONE, async || {
+        for path in [&format!("/openapi/v3/{group_version}"), "/openapi/v2"] {
+            let document = agreed_now(cluster, path, "application/json").await?;
+            ensure!(!document.text().contains("hidings"), "{path} still has it");
+        }
+        Ok(())
+    })
+    .await
 }
 
 pub(crate) async fn who_may_not_read_openapi_gets_the_servers_own_answer(cluster: &Cluster) -> Result<()> {

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::leases::{lease_of, path_of};
-use crate::network::Silence;
+use crate::network::{Dropped, Silence};
 use crate::traffic::{Ledger, MIGRATIONS, Traffic, is_served};
 
 /// Longest time until routes and discovery are right again, on a busy machine.
@@ -85,17 +85,21 @@ async fn through(
 }
 
 pub(crate) async fn node_whose_packets_are_dropped_and_let_through_again(cluster: &Cluster) -> Result<()> {
-    dropped(cluster, "dropped", &["node-c"]).await
+    dropped(cluster, "dropped", &["node-c"], Dropped::FromServer).await
+}
+
+pub(crate) async fn node_that_no_packet_reaches_and_that_is_reached_again(cluster: &Cluster) -> Result<()> {
+    dropped(cluster, "unreached", &["node-c"], Dropped::ToServer).await
 }
 
 pub(crate) async fn all_peers_whose_packets_are_dropped(cluster: &Cluster) -> Result<()> {
-    dropped(cluster, "all-dropped", &["node-b", "node-c"]).await
+    dropped(cluster, "all-dropped", &["node-b", "node-c"], Dropped::FromServer).await
 }
 
-async fn dropped(cluster: &Cluster, what: &'static str, nodes: &[&str]) -> Result<()> {
+async fn dropped(cluster: &Cluster, what: &'static str, nodes: &[&str], packets: Dropped) -> Result<()> {
     let silence = std::cell::Cell::new(None);
     let fail = async || {
-        silence.set(Some(Silence::of(&fronts(cluster, nodes))?));
+        silence.set(Some(Silence::of(&fronts(cluster, nodes), packets)?));
         Ok(())
     };
     let mend = async || {

@@ -32,7 +32,7 @@ pub(crate) struct Ledger {
     pub(crate) served: u32,
     /// 503 with a Status and Retry-After.
     pub(crate) refused: u32,
-    /// Writes that were under way when the connection broke: 503 with a Status that says so, and without Retry-After,
+    /// Writes that were under way when the connection broke: 504 with a Status that says so, and without Retry-After,
     /// which would have client-go send them again.
     pub(crate) unknown: u32,
     /// The slowest answer.
@@ -103,7 +103,7 @@ async fn writes(admin: Client, name: &'static str, stopped: watch::Receiver<bool
         });
         let began = Instant::now();
         let answer = admin.post(MIGRATIONS, &object).await.context("a write of what a peer serves")?;
-        if answer.status == 503 && answer.text().contains("it may have been carried out") {
+        if answer.status == 504 && answer.text().contains("it may have been carried out") {
             ensure!(answer.header("retry-after").is_none(), "to be sent twice: {}", answer.text());
             ledger.unknown += 1;
         } else {

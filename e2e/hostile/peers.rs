@@ -109,7 +109,7 @@ async fn request_to_a_peer_that_vanished_does_not_wait_for_ever() {
     peer.freeze();
     raw.write(format!("POST {PATH} HTTP/1.1\r\nHost: front\r\nContent-Length: 0\r\n\r\n")).await;
     let answer = raw.answer().await;
-    assert_eq!(answer.code(), 503);
+    assert_eq!(answer.code(), 504);
     assert!(answer.all("retry-after").is_empty(), "it may have been carried out");
     let mut raw = Raw::open(&place.plane, front.addresses[0], None).await;
     let began = tokio::time::Instant::now();

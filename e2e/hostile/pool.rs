@@ -76,7 +76,7 @@ async fn post_is_never_sent_twice() {
             let answer = raw.answer().await;
             if answer.code() != 200 {
                 refused += 1;
-                assert_eq!(answer.code(), 503, "{end:?}");
+                assert_eq!(answer.code(), 504, "{end:?}");
                 assert!(answer.all("retry-after").is_empty(), "a client repeats what has one");
                 assert!(answer.text().contains(r#""kind":"Status""#));
                 if !answer.all("connection").is_empty() {

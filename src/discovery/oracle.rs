@@ -32,6 +32,9 @@ use crate::authz::Reader;
 /// Clusters to compare. Each takes upstream's handler about a millisecond.
 const CLUSTERS: usize = 400;
 
+/// The program that asks upstream's own code, and the release whose code that is.
+const ORACLE: &str = "merge-oracle@1.36.3";
+
 /// Releases whose documents are compared. Each keeps what it serves with every API switched on beside its source.
 const RELEASES: [&str; 4] = ["v1.34.4", "v1.35.4", "v1.36.3", "v1.37.2"];
 
@@ -110,7 +113,7 @@ fn aggregated(folder: &Path) -> ApiGroupDiscoveryList {
 
 fn release_folder(release: &str) -> PathBuf {
     let module = format!("k8s.io/kubernetes@{release}");
-    let output = go(&["mod", "download", "-json", &module], Path::new(env!("CARGO_MANIFEST_DIR")));
+    let output = run(Command::new("go").args(["mod", "download", "-json", &module]).current_dir("/"));
     let download: serde_json::Value = serde_json::from_str(&output).unwrap();
     Path::new(download["Dir"].as_str().unwrap()).join("api/discovery")
 }
@@ -136,13 +139,14 @@ fn inputs(local: ServerId, apis: Lists, legacy: BTreeMap<ServerId, Arc<LegacyDoc
 
 /// Runs the Go program over a folder or file.
 fn ask_upstream(command: &str, path: &Path) {
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/kubernetes/merge-oracle");
-    go(&["run", "-buildvcs=false", ".", command, path.to_str().unwrap()], &module);
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/kubernetes/build");
+    let built = run(Command::new(build).arg(ORACLE));
+    let (_, program) = built.trim().split_once(' ').unwrap();
+    run(Command::new(program).arg(command).arg(path));
 }
 
-fn go(arguments: &[&str], folder: &Path) -> String {
-    let run = Command::new("go").args(arguments).current_dir(folder).output();
-    let output = run.expect("the Go toolchain is missing: install it from https://go.dev/dl");
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }

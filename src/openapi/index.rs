@@ -3,7 +3,7 @@
 //! Source: <https://github.com/kubernetes/kube-openapi/blob/43fb72c5454a/pkg/handler3/handler.go>
 //! (`OpenAPIV3Discovery`)
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,10 @@ const MAX_ENTRIES: usize = 20_000;
 /// Bytes that one key or URL may have.
 const MAX_NAME_BYTES: usize = 2048;
 
-/// What one server publishes, by key, such as `apis/apps/v1`.
+/// What one server publishes, by key: one document, or those between which its index goes back and forth.
+pub type Publications = BTreeMap<String, BTreeSet<Location>>;
+
+/// What one answer of a server lists, by key, such as `apis/apps/v1`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Index {
     /// Where each document is.

@@ -3,7 +3,7 @@
 //! The newest server's document is the base: of what two servers have, its word counts, and everything but paths and
 //! schemas is its own, byte for byte. The protobuf form is put together of the same choices as the JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -62,7 +62,7 @@ pub enum Error {
 
 /// Merges documents, the newest server's first.
 ///
-/// What `left_to_local` names, CRDs and aggregated APIs, is taken from the local server's document alone. Only
+/// Of what `left_to_local` names, CRDs and aggregated APIs, there is what the local server's document has. Only
 /// `/openapi/v2` has it beside built-in groups.
 ///
 /// # Errors
@@ -159,12 +159,18 @@ fn choose<'p>(
     entries: impl Fn(&'p Parsed<'p>) -> &'p Object<'p>,
     is_left_to_local: &dyn Fn(&str, &RawValue) -> bool,
 ) -> Chosen<'p> {
+    let of_local: BTreeSet<&str> = parsed
+        .iter()
+        .filter(|one| one.is_local)
+        .flat_map(|one| &entries(one).0)
+        .map(|(name, _)| name.as_str())
+        .collect();
     let mut chosen = BTreeMap::new();
     for (index, one) in parsed.iter().enumerate() {
         for (name, value) in &entries(one).0 {
             // What begins with `x-` in the place of a path is an extension, which only the base has a say in.
             let is_extension = index > 0 && name.starts_with("x-");
-            if !is_extension && (one.is_local || !is_left_to_local(name, value)) {
+            if !is_extension && (of_local.contains(name.as_str()) || !is_left_to_local(name, value)) {
                 chosen.entry(name.as_str()).or_insert((index, *value));
             }
         }

@@ -1,50 +1,100 @@
 //! One server's index without its flicker.
 //!
-//! An extension API server publishes `apis` and `version`, too. A kube-apiserver goes through these in an order that is
-//! another at each request, so its index names now the one and now the other document, and either is served.
+//! Two parts of a kube-apiserver can publish a document for one key: an extension API server has a `version`, too, and a
+//! CRD can be put into a built-in group version. A kube-apiserver goes through its parts in an order that is another at
+//! each request, so its index names now the one and now the other document, and either is served.
 //! Source: <https://github.com/kubernetes/kube-aggregator/blob/v0.36.3/pkg/controllers/openapiv3/aggregator/aggregator.go>
 //! (`getOpenAPIV3Root`)
 
 use std::collections::BTreeMap;
 
-use super::index::{Index, group_version};
+use super::index::{Index, Location, Publications};
 
-/// Readings without a document after which it is believed to be gone: by chance it is missing as often in one of
-/// 65,000 cases.
-const GONE_AFTER: u32 = 16;
+/// Readings without a document after which it is believed to be gone. Go begins at one of eight places of a small map,
+/// so that the rarer of two documents may come in one of eight readings: it is missing as often by chance in one of
+/// twenty million cases.
+const GONE_AFTER: u32 = 128;
+
+/// Readings that are taken at once where documents may come by turns.
+const AT_ONCE: u32 = 16;
 
 /// Remembers what of a server's index is a matter of chance.
 #[derive(Debug, Default)]
 pub struct Steady {
-    /// Readings in which a key had another document.
-    unseen: BTreeMap<String, u32>,
+    keys: BTreeMap<String, Key>,
+}
+
+/// What is known of one key. A document is counted by the readings since it was seen.
+#[derive(Debug)]
+struct Key {
+    published: BTreeMap<Location, u32>,
+    /// The document before the last change. When it returns, both are published.
+    replaced: Option<(Location, u32)>,
 }
 
 impl Steady {
-    /// The index to believe after `read` has come: what is new in it counts, except that a key which stands for no
-    /// group version keeps its document for a while, unless a group version has changed as well.
-    pub fn settle(&mut self, known: &Index, mut read: Index) -> Index {
-        let is_changed =
-            |(key, location): (&String, _)| group_version(key).is_some() && read.paths.get(key) != Some(location);
-        if known.paths.iter().any(is_changed) {
-            self.unseen.clear();
-            return read;
-        }
-        for (key, location) in &mut read.paths {
-            match known.paths.get(key) {
-                Some(old) if old != location => {
-                    let unseen = self.unseen.entry(key.clone()).or_default();
-                    *unseen += 1;
-                    if *unseen < GONE_AFTER {
-                        location.clone_from(old);
-                        continue;
-                    }
+    /// Takes a reading: what is new in it counts at once. Returns whether other documents are published than before.
+    pub fn take(&mut self, read: Index) -> bool {
+        let known = self.keys.len();
+        self.keys.retain(|key, _| read.paths.contains_key(key));
+        let mut is_changed = self.keys.len() != known;
+        for (key, location) in read.paths {
+            match self.keys.get_mut(&key) {
+                Some(known) => is_changed |= known.take(location),
+                None => {
+                    self.keys.insert(key, Key { published: BTreeMap::from([(location, 0)]), replaced: None });
+                    is_changed = true;
                 }
-                _ => {}
             }
-            self.unseen.remove(key);
         }
-        read
+        is_changed
+    }
+
+    /// Whether the same reading again would tell nothing.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.keys.values().all(|key| key.replaced.is_none() && key.published.len() == 1)
+    }
+
+    /// How many more readings are worth taking at once: none unless documents come by turns, of which one may be gone, or
+    /// one has just come in place of another, which may return.
+    #[must_use]
+    pub fn further_readings(&self) -> u32 {
+        let is_open =
+            |key: &Key| key.published.len() > 1 || key.replaced.as_ref().is_some_and(|(_, unseen)| *unseen == 0);
+        if self.keys.values().any(is_open) { AT_ONCE } else { 0 }
+    }
+
+    /// What the server publishes.
+    #[must_use]
+    pub fn publications(&self) -> Publications {
+        self.keys.iter().map(|(key, known)| (key.clone(), known.published.keys().cloned().collect())).collect()
+    }
+}
+
+impl Key {
+    fn take(&mut self, read: Location) -> bool {
+        if self.published.contains_key(&read) {
+            return self.take_again(&read);
+        }
+        let is_back = self.replaced.take().is_some_and(|(location, _)| location == read);
+        if !is_back {
+            self.replaced = self.published.pop_first().map(|(location, _)| (location, 0));
+            self.published.clear();
+        }
+        self.published.insert(read, 0);
+        true
+    }
+
+    fn take_again(&mut self, read: &Location) -> bool {
+        self.replaced = self.replaced.take().map(|(location, unseen)| (location, unseen + 1));
+        self.replaced.take_if(|(_, unseen)| *unseen >= GONE_AFTER);
+        let known = self.published.len();
+        self.published.retain(|location, unseen| {
+            *unseen = if location == read { 0 } else { *unseen + 1 };
+            *unseen < GONE_AFTER
+        });
+        self.published.len() != known
     }
 }
 
@@ -53,27 +103,67 @@ mod tests {
     use super::super::testing::index;
     use super::*;
 
-    #[test]
-    fn document_that_comes_and_goes_stays() {
-        let mut steady = Steady::default();
-        let known = index(&[("api/v1", "A"), ("version", "1")]);
-        let other = index(&[("api/v1", "A"), ("version", "2")]);
-        for _ in 0..100 {
-            assert_eq!(steady.settle(&known, other.clone()), known);
-            assert_eq!(steady.settle(&known, known.clone()), known);
-        }
-        for _ in 1..GONE_AFTER {
-            assert_eq!(steady.settle(&known, other.clone()), known);
-        }
-        assert_eq!(steady.settle(&known, other.clone()), other);
+    const KEY: &str = "apis/apps/v1";
+
+    fn read(steady: &mut Steady, hash: &str) -> bool {
+        steady.take(index(&[(KEY, hash)]))
+    }
+
+    fn published(steady: &Steady) -> Vec<String> {
+        steady.publications()[KEY].iter().map(|location| location.hash().unwrap()).collect()
     }
 
     #[test]
-    fn group_version_that_changes_counts_at_once_and_brings_the_rest() {
-        let known = index(&[("api/v1", "A"), ("version", "1")]);
-        let upgraded = index(&[("api/v1", "B"), ("version", "2"), ("apis/new/v1", "N")]);
-        assert_eq!(Steady::default().settle(&known, upgraded.clone()), upgraded);
-        let fewer = index(&[("version", "2")]);
-        assert_eq!(Steady::default().settle(&known, fewer.clone()), fewer);
+    fn change_counts_at_once() {
+        let mut steady = Steady::default();
+        assert!(read(&mut steady, "A") && steady.is_settled() && steady.further_readings() == 0);
+        assert!(!read(&mut steady, "A"));
+        assert!(read(&mut steady, "B"));
+        assert_eq!((published(&steady), steady.further_readings()), (vec!["B".to_owned()], AT_ONCE));
+        assert!(steady.take(index(&[(KEY, "B"), ("apis/new/v1", "N")])), "a key more");
+        assert!(steady.take(index(&[("apis/new/v1", "N")])), "a key less");
+        assert!(!steady.publications().contains_key(KEY));
+    }
+
+    #[test]
+    fn documents_that_come_and_go_are_both_published() {
+        let mut steady = Steady::default();
+        for hash in ["A", "B", "A"] {
+            assert!(read(&mut steady, hash));
+        }
+        assert_eq!((published(&steady).len(), steady.further_readings()), (2, AT_ONCE));
+        for _ in 0..100 {
+            assert!(!read(&mut steady, "B") && !read(&mut steady, "A") && !steady.is_settled());
+        }
+        for _ in 2..GONE_AFTER {
+            assert!(!read(&mut steady, "A"));
+        }
+        assert!(!read(&mut steady, "B"), "it was there all the time");
+        for _ in 2..GONE_AFTER {
+            assert!(!read(&mut steady, "B"));
+        }
+        assert!(read(&mut steady, "B") && steady.is_settled());
+        assert_eq!((published(&steady), steady.further_readings()), (vec!["B".to_owned()], 0));
+    }
+
+    #[test]
+    fn one_of_two_documents_is_changed() {
+        let mut steady = Steady::default();
+        for hash in ["A", "B", "A", "C", "B", "C"] {
+            read(&mut steady, hash);
+        }
+        assert_eq!(published(&steady), ["B", "C"]);
+    }
+
+    #[test]
+    fn what_returns_after_long_is_a_change() {
+        let mut steady = Steady::default();
+        read(&mut steady, "A");
+        for _ in 0..=GONE_AFTER {
+            read(&mut steady, "B");
+        }
+        assert!(steady.is_settled());
+        assert!(read(&mut steady, "A"));
+        assert_eq!(published(&steady), ["A"]);
     }
 }

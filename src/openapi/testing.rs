@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use prost::encoding::{WireType, encode_key, encode_varint};
 
 use super::held::Held;
-use super::index::{Index, Location};
+use super::index::{Index, Location, Publications};
 
 /// When every document of a test was made: 2026-11-30 19:12:35 UTC.
 pub(super) fn made() -> SystemTime {
@@ -23,6 +23,15 @@ pub(super) fn location(key: &str, hash: &str) -> Location {
 
 pub(super) fn index(paths: &[(&str, &str)]) -> Index {
     Index { paths: paths.iter().map(|(key, hash)| ((*key).to_owned(), location(key, hash))).collect() }
+}
+
+/// Several documents of one key are published by turns.
+pub(super) fn publications(documents: &[(&str, &str)]) -> Publications {
+    let mut publications = Publications::default();
+    for (key, hash) in documents {
+        publications.entry((*key).to_owned()).or_default().insert(location(key, hash));
+    }
+    publications
 }
 
 /// A field that holds these bytes.

@@ -169,7 +169,7 @@ pub(super) async fn run(setup: Setup, mut inputs: watch::Receiver<Inputs>, publi
                 Ok(()) => this.take_inputs(&inputs.borrow_and_update().clone()),
                 Err(_) => return,
             },
-            Some(report) = reported.recv() => this.known.reported(report),
+            Some(report) = reported.recv() => this.take_report(report),
             Some(Ok(done)) = this.jobs.join_next() => this.take_done(done),
             _ = ticks.tick() => {}
             () = this.published.closed() => return,
@@ -228,6 +228,16 @@ impl Loop {
         });
         let permits = Arc::new(Semaphore::new(CONCURRENCY));
         self.readers.insert(server.id.clone(), Reader { input: server.clone(), client, permits, at_once, task });
+    }
+
+    /// What is new at one server, such as a CRD, is soon new at the others.
+    fn take_report(&mut self, report: Report) {
+        for (id, reader) in self.readers.iter().filter(|_| report.outcome.is_ok()) {
+            if *id != report.server {
+                reader.at_once.notify_one();
+            }
+        }
+        self.known.reported(report);
     }
 
     fn take_done(&mut self, done: Done) {

@@ -45,7 +45,8 @@ pub(super) enum Error {
 pub(super) enum Repeatable {
     /// GET and HEAD change nothing.
     Yes,
-    /// The server may have done what was asked, so no Retry-After is given: clients repeat a request that has one.
+    /// The server may have done what was asked. The answer is the 504 of a server that does not know what became of a
+    /// request, without Retry-After: clients repeat a request that has one.
     No,
 }
 
@@ -68,13 +69,13 @@ impl Error {
                 "the connection to the server was lost before it answered",
                 RETRY_AFTER_SECONDS,
             ),
-            Self::Interrupted(_, Repeatable::No) => Status::service_unavailable(
+            Self::Interrupted(_, Repeatable::No) => Status::timeout(
                 "the connection to the server was lost after the request was sent: it may have been carried out",
                 NO_RETRY_AFTER,
             ),
             Self::Stopping(Repeatable::Yes) => Status::service_unavailable("stopping", RETRY_AFTER_SECONDS),
             Self::Stopping(Repeatable::No) => {
-                Status::service_unavailable("stopping: the request may have been carried out", NO_RETRY_AFTER)
+                Status::timeout("stopping: the request may have been carried out", NO_RETRY_AFTER)
             }
         };
         status.into_response(&wording.headers, Pretty::of(&wording.uri, &wording.headers))

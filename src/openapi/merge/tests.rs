@@ -133,7 +133,7 @@ fn missing_members_are_added() {
 }
 
 #[test]
-fn what_is_left_to_the_local_server_is_as_that_has_it() {
+fn custom_resources_are_those_of_the_local_server_in_the_words_of_the_newest() {
     let schema = |gv: &str, x: &str| {
         let (group, version) = gv.split_once('/').unwrap();
         format!(
@@ -153,11 +153,11 @@ fn what_is_left_to_the_local_server_is_as_that_has_it() {
         Source { json: local.as_bytes(), protobuf: None, is_local: true },
     ];
     let Merged::Own { json, .. } = merge(Kind::V2, &sources, &|one| one.group == "ex.com").unwrap() else {
-        panic!("the local server's word counts")
+        panic!("what the local server does not have is left out")
     };
     let expected = format!(
-        r#"{{"paths":{{"/apis/apps/v1/d":"peer","/apis/ex.com/v1/c":"local"}},"definitions":{{"com.ex.C":{},"io.D":{}}}}}"#,
-        schema("ex.com/v1", "local"),
+        r#"{{"paths":{{"/apis/apps/v1/d":"peer","/apis/ex.com/v1/c":"peer"}},"definitions":{{"com.ex.C":{},"io.D":{}}}}}"#,
+        schema("ex.com/v1", "peer"),
         schema("apps/v1", "peer"),
     );
     assert_eq!(String::from_utf8(json).unwrap(), expected);

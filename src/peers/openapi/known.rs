@@ -11,9 +11,9 @@ use super::fetch::{Document, Fetched, Wanted};
 use super::read::{Report, Version};
 use crate::apimachinery::gvr::GroupVersion;
 use crate::apimachinery::server_id::ServerId;
-use crate::openapi::index::{Location, group_version};
-use crate::openapi::plan::{Planned, Published as PublishedIndex};
-use crate::openapi::{Held, Index, plan};
+use crate::openapi::index::{Location, Publications, group_version};
+use crate::openapi::plan::{Planned, Published};
+use crate::openapi::{Held, plan};
 use crate::routing::Exclusions;
 
 pub(super) use self::merging::{Merging, Outcome};
@@ -38,7 +38,7 @@ const MAX_BYTES: usize = 256 << 20;
 pub(super) struct Known {
     servers: BTreeMap<ServerId, Server>,
     exclusions: Exclusions,
-    /// Group versions whose documents are left to the local server.
+    /// CRDs and aggregated APIs: of these there is what the local server has.
     left: BTreeSet<GroupVersion>,
     plan: BTreeMap<String, Planned>,
     documents: BTreeMap<Location, Progress>,
@@ -59,13 +59,20 @@ struct Server {
     is_local: bool,
     is_heard: bool,
     hostname: String,
-    index: Option<Index>,
+    publications: Option<Publications>,
     version: Version,
     error: Option<String>,
     failures: u32,
     v2: Progress,
     /// Whether `v2` is older than the index.
     is_v2_due: bool,
+}
+
+impl Server {
+    fn published(&self) -> Option<Published<'_>> {
+        let publications = self.publications.as_ref()?;
+        Some(Published { publications, version: &self.version, is_local: self.is_local })
+    }
 }
 
 impl Known {
@@ -92,12 +99,16 @@ impl Known {
         let Some(server) = self.servers.get_mut(&report.server) else { return };
         let name = server.hostname.as_str();
         match report.outcome {
-            Ok((index, version)) => {
-                if server.index.as_ref() != Some(&index) {
-                    tracing::info!(target: LOG, server = name, documents = index.paths.len(), "a server's index is new");
-                    server.is_v2_due = true;
+            Ok((publications, version)) => {
+                let is_new = server.publications.as_ref() != Some(&publications);
+                if is_new {
+                    tracing::info!(target: LOG, server = name, documents = publications.len(), "a server's index is new");
                 }
-                (server.index, server.version, server.error, server.failures) = (Some(index), version, None, 0);
+                server.is_v2_due |= is_new;
+                // What failed while it could not be read is worth another try.
+                server.v2.not_before.take_if(|_| server.error.is_some());
+                (server.publications, server.version) = (Some(publications), version);
+                (server.error, server.failures) = (None, 0);
                 self.is_dirty = true;
             }
             Err(error) => {
@@ -115,14 +126,11 @@ impl Known {
         if !std::mem::take(&mut self.is_dirty) {
             return;
         }
-        let indices = self.servers.values().filter_map(|server| server.index.as_ref());
+        let publications = self.servers.values().filter_map(|server| server.publications.as_ref());
         let keys: BTreeSet<GroupVersion> =
-            indices.flat_map(|index| index.paths.keys()).filter_map(|key| group_version(key)).collect();
+            publications.flat_map(BTreeMap::keys).filter_map(|key| group_version(key)).collect();
         self.left = keys.into_iter().filter(|one| self.exclusions.of_document(one).is_some()).collect();
-        let published: Vec<PublishedIndex<'_>> = self
-            .newest_first()
-            .filter_map(|(_, server)| Some(PublishedIndex { index: server.index.as_ref()?, is_local: server.is_local }))
-            .collect();
+        let published: Vec<_> = self.newest_first().filter_map(|(_, server)| server.published()).collect();
         self.plan = plan(&published, &|one| self.left.contains(one));
         let mut wanted = BTreeSet::new();
         for planned in self.plan.values() {
@@ -163,7 +171,7 @@ impl Known {
                     continue;
                 }
                 let publishes = |server: &Server| {
-                    server.index.as_ref().is_some_and(|index| index.paths.values().any(|found| found == location))
+                    server.publications.as_ref().is_some_and(|all| all.values().any(|found| found.contains(location)))
                 };
                 let publishers: Vec<&ServerId> =
                     self.servers.iter().filter(|(_, server)| publishes(server)).map(|(id, _)| id).collect();
@@ -179,7 +187,7 @@ impl Known {
             }
         }
         let differs = self.differs();
-        for (id, server) in self.servers.iter_mut().filter(|(_, server)| differs && server.index.is_some()) {
+        for (id, server) in self.servers.iter_mut().filter(|(_, server)| differs && server.publications.is_some()) {
             if server.is_v2_due && server.v2.may_start(now) {
                 server.is_v2_due = false;
                 server.v2.is_under_way = true;
@@ -261,7 +269,7 @@ impl Known {
     /// Of what `/openapi/v2` is to be made; `None` while anything is awaited or all servers agree.
     fn v2_merging(&self) -> Option<V2Merging> {
         let servers: Vec<&Server> =
-            self.newest_first().map(|(_, server)| server).filter(|server| server.index.is_some()).collect();
+            self.newest_first().map(|(_, server)| server).filter(|server| server.publications.is_some()).collect();
         if !self.differs() || !servers.iter().all(|server| server.v2.is_settled()) {
             return None;
         }

@@ -14,6 +14,7 @@ use super::super::fetch::{Condition, FetchError, Limits, get};
 use super::super::health::UNHEARD_LIMIT;
 use crate::apimachinery::server_id::ServerId;
 use crate::openapi::Index;
+use crate::openapi::index::Publications;
 use crate::openapi::steady::Steady;
 
 const INDEX: &str = "/openapi/v3";
@@ -22,8 +23,8 @@ const INDEX: &str = "/openapi/v3";
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) server: ServerId,
-    /// Its index and version, or why they cannot be read.
-    pub(super) outcome: Result<(Index, Version), String>,
+    /// What it publishes and its version, or why they cannot be read.
+    pub(super) outcome: Result<(Publications, Version), String>,
 }
 
 /// How new a server is: the numbers of its version, such as 1, 37 and 2; none if it does not say.
@@ -67,7 +68,6 @@ struct IndexReader {
     limits: Limits,
     /// What was answered last; empty if nothing could be read.
     last: Bytes,
-    known: Option<Index>,
     steady: Steady,
     /// Whether the last read succeeded, so that the server has not been restarted unnoticed.
     is_settled: bool,
@@ -77,14 +77,7 @@ struct IndexReader {
 
 impl IndexReader {
     fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            last: Bytes::new(),
-            known: None,
-            steady: Steady::default(),
-            is_settled: false,
-            starting_since: None,
-        }
+        Self { limits, last: Bytes::new(), steady: Steady::default(), is_settled: false, starting_since: None }
     }
 
     /// A server that starts publishes less than it will: after a pause it is believed once it says that it is ready, or
@@ -105,32 +98,41 @@ impl IndexReader {
     }
 
     /// Reads the index, and the version of a server that has a new one; `None` if nothing has changed.
-    async fn read(&mut self, client: &ServerClient) -> Result<Option<(Index, Version)>, FetchError> {
+    async fn read(&mut self, client: &ServerClient) -> Result<Option<(Publications, Version)>, FetchError> {
         if !self.is_settled {
             self.check_started(client).await?;
         }
-        let body = match get(client, INDEX, Condition::anything(), &self.limits).await {
-            Ok(answer) => answer.map(|answer| answer.body).unwrap_or_default(),
-            // It publishes none: OpenAPI v3 came with 1.23.
-            Err(FetchError::Status { status: StatusCode::NOT_FOUND, .. }) => Bytes::from_static(br#"{"paths":{}}"#),
-            Err(error) => return Err(error),
-        };
+        let mut body = self.index(client).await?;
         self.is_settled = true;
-        if body == self.last {
+        if body == self.last && self.steady.is_settled() {
             return Ok(None);
         }
-        let read = Index::parse(&body).map_err(|source| FetchError::decode(INDEX, source))?;
-        let index = match &self.known {
-            Some(known) => self.steady.settle(known, read),
-            None => read,
-        };
-        if self.known.as_ref() == Some(&index) && !self.last.is_empty() {
+        let mut is_changed = self.take(&body)? || self.last.is_empty();
+        for _ in 0..self.steady.further_readings() {
+            body = self.index(client).await?;
+            is_changed |= self.take(&body)?;
+        }
+        if !is_changed {
+            self.last = body;
             return Ok(None);
         }
         let version = version(client, &self.limits).await?;
         self.last = body;
-        self.known = Some(index.clone());
-        Ok(Some((index, version)))
+        Ok(Some((self.steady.publications(), version)))
+    }
+
+    async fn index(&self, client: &ServerClient) -> Result<Bytes, FetchError> {
+        match get(client, INDEX, Condition::anything(), &self.limits).await {
+            Ok(answer) => Ok(answer.map(|answer| answer.body).unwrap_or_default()),
+            // It publishes none: OpenAPI v3 came with 1.23.
+            Err(FetchError::Status { status: StatusCode::NOT_FOUND, .. }) => Ok(Bytes::from_static(br#"{"paths":{}}"#)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn take(&mut self, body: &[u8]) -> Result<bool, FetchError> {
+        let read = Index::parse(body).map_err(|source| FetchError::decode(INDEX, source))?;
+        Ok(self.steady.take(read))
     }
 }
 

@@ -46,7 +46,7 @@ impl Known {
 
     fn is_everything_known(&self) -> bool {
         let is_settled =
-            |server: &Server| !server.is_heard || server.index.is_some() || server.failures >= GIVEN_UP_AFTER;
+            |server: &Server| !server.is_heard || server.publications.is_some() || server.failures >= GIVEN_UP_AFTER;
         let is_made = |(key, planned): (&String, &Planned)| match planned {
             Planned::Local(_) => true,
             Planned::Merged(locations) => self.settled(locations).is_some_and(|sources| {
@@ -62,8 +62,8 @@ impl Known {
             && (!self.differs() || self.v2.is_some() || self.v2_merging().is_some_and(|v2| v2.held.is_empty()))
     }
 
-    /// What is known of each key. What is awaited anew stays as it was, and what has never been there is not listed
-    /// before it is.
+    /// What is known of each key. What is awaited anew stays as it was, or as the local server has it, and what has never
+    /// been there is not listed before it is.
     fn entries(&self) -> BTreeMap<String, Entry> {
         let entry = |(key, planned): (&String, &Planned)| {
             let locations = match planned {
@@ -71,7 +71,8 @@ impl Known {
                 Planned::Merged(locations) => locations,
             };
             let sources = self.settled(locations);
-            let before = || self.last.as_ref().and_then(|last| last.entries.get(key)).cloned();
+            let before =
+                || self.last.as_ref().and_then(|last| last.entries.get(key)).cloned().or_else(|| self.local(key));
             let newest = locations.first()?;
             let entry = match (sources, self.merged.get(key)) {
                 (Some(sources), None) if sources.is_empty() => {
@@ -85,6 +86,11 @@ impl Known {
         self.plan.iter().filter_map(entry).collect()
     }
 
+    fn local(&self, key: &str) -> Option<Entry> {
+        let local = self.servers.values().find(|server| server.is_local)?;
+        Some(Entry::Local(local.publications.as_ref()?.get(key)?.first()?.clone()))
+    }
+
     fn v2_entry(&self) -> Entry {
         let location = Location { url: "/openapi/v2".to_owned() };
         match &self.v2 {
@@ -96,7 +102,7 @@ impl Known {
     /// Which servers' documents are missing, and why.
     fn missing(&self) -> String {
         let missing = self.servers.values().filter(|server| self.servers.len() > 1 && server.is_heard);
-        let reasons = missing.filter_map(|server| match (&server.error, &server.index) {
+        let reasons = missing.filter_map(|server| match (&server.error, &server.publications) {
             (Some(error), _) => Some(format!("{}: {error}", server.hostname)),
             (None, None) => Some(format!("{}: not asked yet", server.hostname)),
             (None, Some(_)) => None,

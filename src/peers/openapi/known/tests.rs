@@ -7,7 +7,7 @@ use http::HeaderValue;
 use super::super::Published;
 use super::*;
 use crate::apimachinery::gvr::GroupVersionResource;
-use crate::openapi::{Found, OpenApi, Page};
+use crate::openapi::{Found, Index, OpenApi, Page};
 
 /// node-a, whose front this is, and peers.
 struct Fixture {
@@ -39,8 +39,11 @@ impl Fixture {
 
     /// A server says what it publishes: the JSON form of its documents by key.
     fn report(&mut self, server: &str, version: u64, publishes: Publishes<'_>) {
-        let paths = publishes.iter().map(|(key, json)| ((*key).to_owned(), location(key, json))).collect();
-        let outcome = Ok((Index { paths }, vec![1, version]));
+        let mut publications = Publications::default();
+        for (key, json) in publishes {
+            publications.entry((*key).to_owned()).or_default().insert(location(key, json));
+        }
+        let outcome = Ok((publications, vec![1, version]));
         self.known.reported(Report { server: ServerId::from_hostname(server), outcome });
         self.proceed();
     }
@@ -171,6 +174,51 @@ fn documents_that_differ_are_fetched_once_and_merged() {
 }
 
 #[test]
+fn custom_resources_are_worded_by_the_newest_server() {
+    let mut fixture = Fixture::new(&["node-b"]);
+    let custom = "apis/ex.com/v1";
+    fixture.report("node-a", 36, &[("api/v1", OLD), (custom, OLD)]);
+    fixture.report("node-b", 37, &[("api/v1", NEW)]);
+    fixture.fetch_and_merge();
+    assert_eq!(fixture.listed(), ["api/v1", custom]);
+    fixture.report("node-b", 37, &[("api/v1", NEW), (custom, NEW)]);
+    assert_eq!(fixture.find("/openapi/v3/apis/ex.com/v1"), "local", "until the other one is there");
+    fixture.fetch_and_merge();
+    assert_eq!(fixture.find("/openapi/v3/apis/ex.com/v1"), NEW);
+    fixture.report("node-a", 36, &[("api/v1", OLD)]);
+    assert_eq!(fixture.listed(), ["api/v1"]);
+}
+
+#[test]
+fn documents_that_come_by_turns_are_merged() {
+    let mut fixture = Fixture::new(&["node-b"]);
+    let key = "apis/new/v1";
+    let by_turns: Publications = [(key.to_owned(), BTreeSet::from([location(key, OLD), location(key, NEW)]))].into();
+    for server in ["node-a", "node-b"] {
+        let outcome = Ok((by_turns.clone(), vec![1, 37]));
+        fixture.known.reported(Report { server: ServerId::from_hostname(server), outcome });
+    }
+    fixture.proceed();
+    assert_eq!(fixture.find("/openapi/v3"), "unknown", "both say the same");
+    fixture.report("node-b", 36, &[(key, OLD)]);
+    fixture.fetch_and_merge();
+    assert_eq!(fixture.find("/openapi/v3/apis/new/v1"), BOTH);
+}
+
+#[test]
+fn v2_is_asked_for_again_when_its_server_is_back() {
+    let mut fixture = Fixture::new(&["node-b"]);
+    fixture.report("node-a", 36, &[("api/v1", OLD)]);
+    fixture.report("node-b", 37, &[("api/v1", NEW)]);
+    fixture.fetch(|server, url| (server != "node-b").then(|| good(server, url)));
+    fixture.fail("node-b");
+    assert_eq!(fixture.fetch(|_, _| None), [""; 0], "not at once");
+    fixture.report("node-b", 37, &[("api/v1", NEW)]);
+    let asked = fixture.fetch(|server, url| Some(good(server, url)));
+    assert!(asked.contains(&"node-b /openapi/v2".to_owned()), "{asked:?}");
+}
+
+#[test]
 fn all_nodes_come_to_the_same_index() {
     let indices = ["node-a", "node-b"].map(|local| {
         let peer = if local == "node-a" { "node-b" } else { "node-a" };
@@ -265,8 +313,8 @@ fn nothing_but_documents_is_asked_for() {
     let mut fixture = Fixture::new(&["node-b"]);
     fixture.report("node-a", 36, &[]);
     let secret = Location { url: "/api/v1/secrets".to_owned() };
-    let index = Index { paths: [("apis/new/v1".to_owned(), secret)].into() };
-    fixture.known.reported(Report { server: ServerId::from_hostname("node-b"), outcome: Ok((index, vec![])) });
+    let publications = Publications::from([("apis/new/v1".to_owned(), BTreeSet::from([secret]))]);
+    fixture.known.reported(Report { server: ServerId::from_hostname("node-b"), outcome: Ok((publications, vec![])) });
     fixture.proceed();
     let asked = fixture.fetch(|server, url| Some(good(server, url)));
     assert_eq!(asked, ["node-a /openapi/v2", "node-b /openapi/v2"]);
