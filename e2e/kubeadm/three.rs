@@ -74,6 +74,7 @@ async fn live(cluster: &mut Cluster<'_>, workshop: &Workshop) -> Result<()> {
     cluster.renew("n2").await?;
     cluster.leave("n3").await.context("a node leaves")?;
     cluster.join(workshop, "n4", "198.18.0.14").await.context("a node joins")?;
+    cluster.is_forgotten("n3").await?;
     cluster.views_are_equal().await?;
     for name in ["n4", "n2", "n1"] {
         cluster.uninstall(name).await?;

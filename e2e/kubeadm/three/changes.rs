@@ -1,5 +1,7 @@
 //! Changes of an installed cluster that are not upgrades: certificates anew, a node less, a node more.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use peerfront_e2e::eventually;
 use rustls_pki_types::CertificateDer;
@@ -14,6 +16,9 @@ use crate::life::NETWORK;
 use crate::node::Node;
 use crate::programs::NEW;
 use crate::readme::INSTALL;
+
+/// When a node that has left is forgotten: after five minutes, and a little later on a busy machine.
+const FORGOTTEN: Duration = Duration::from_secs(420);
 
 /// What the administrator of the README fills in.
 const JOIN: &str = "kubeadm join cluster.example:6443 ";
@@ -39,7 +44,7 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// A node goes, with what kubeadm and the README have for it; the others forget it.
+    /// A node goes, with what kubeadm and the README have for it.
     pub(super) async fn leave(&mut self, name: &str) -> Result<()> {
         // By now the balancer in front of the nodes sends the administrator elsewhere.
         let first = self.machines.addresses().first().copied().context("no node")?;
@@ -49,16 +54,7 @@ impl Cluster<'_> {
         self.load.remove(name);
         self.machines.remove(name);
         self.machines.get("n1")?.run(&["kubectl", "delete", "node", name]).await?;
-        self.check_all().await?;
-        for node in self.machines.all() {
-            let forgotten = async || {
-                let peers = peers(node).await?;
-                ensure!(!peers.iter().any(|peer| peer.starts_with(&format!("{name} at "))), "{peers:?}");
-                Ok(())
-            };
-            eventually(SETTLED, forgotten).await.with_context(|| format!("{} knows {name}", node.name))?;
-        }
-        Ok(())
+        self.check_all().await
     }
 
     /// A node comes, with peerfront from the beginning; the others find it.
@@ -88,6 +84,19 @@ impl Cluster<'_> {
                 Ok(())
             };
             eventually(SETTLED, found).await.with_context(|| format!("{} does not know {name}", node.name))?;
+        }
+        Ok(())
+    }
+
+    /// The others forget a node that has left: what its server served stays listed for five minutes, in case it comes back.
+    pub(super) async fn is_forgotten(&self, name: &str) -> Result<()> {
+        for node in self.machines.all() {
+            let forgotten = async || {
+                let peers = peers(node).await?;
+                ensure!(!peers.iter().any(|peer| peer.starts_with(&format!("{name} at "))), "{peers:?}");
+                Ok(())
+            };
+            eventually(FORGOTTEN, forgotten).await.with_context(|| format!("{} knows {name}", node.name))?;
         }
         Ok(())
     }
