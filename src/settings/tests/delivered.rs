@@ -1,6 +1,7 @@
-//! The files of `config/` say what the code does.
+//! The files of `config/` and the README say what the code does.
 
 use std::fs;
+use std::path::Path;
 
 use super::{KUBEADM, Scene};
 use crate::settings::{defaults, names};
@@ -49,4 +50,55 @@ fn prometheus_scrapes_the_default_ports() {
     let target = |job: usize| config["scrape_configs"][job]["static_configs"][0]["targets"][0].as_str().unwrap();
     assert!(target(0).ends_with(&format!(":{}", defaults::SECURE_PORT)), "{}", target(0));
     assert_eq!(target(1), defaults::ADMIN_BIND_ADDRESS);
+}
+
+/// The flags that RKE2 writes and peerfront looks at, and that of the README.
+/// Source: <https://github.com/k3s-io/k3s/blob/09ac65a68f11d6cf0a9b17fb8d53e61ca72791a9/pkg/daemons/control/deps/deps.go>
+const RKE2: &str = r"
+apiVersion: v1
+kind: Pod
+metadata: {name: kube-apiserver, namespace: kube-system}
+spec:
+  containers:
+  - name: kube-apiserver
+    command: [kube-apiserver]
+    args:
+    - --admission-control-config-file=/etc/rancher/rke2/rke2-pss.yaml
+    - --advertise-address=10.0.0.1
+    - --anonymous-auth=false
+    - --api-audiences=https://kubernetes.default.svc.cluster.local,rke2
+    - --authorization-mode=Node,RBAC
+    - --bind-address=127.0.0.1
+    - --client-ca-file=/var/lib/rancher/rke2/server/tls/client-ca.crt
+    - --egress-selector-config-file=/var/lib/rancher/rke2/server/etc/egress-selector-config.yaml
+    - --enable-admission-plugins=NodeRestriction
+    - --proxy-client-cert-file=/var/lib/rancher/rke2/server/tls/client-auth-proxy.crt
+    - --proxy-client-key-file=/var/lib/rancher/rke2/server/tls/client-auth-proxy.key
+    - --requestheader-allowed-names=system:auth-proxy
+    - --requestheader-client-ca-file=/var/lib/rancher/rke2/server/tls/request-header-ca.crt
+    - --requestheader-extra-headers-prefix=X-Remote-Extra-
+    - --requestheader-group-headers=X-Remote-Group
+    - --requestheader-username-headers=X-Remote-User
+    - --secure-port=6443
+    - --tls-cert-file=/var/lib/rancher/rke2/server/tls/serving-kube-apiserver.crt
+    - --tls-private-key-file=/var/lib/rancher/rke2/server/tls/serving-kube-apiserver.key
+";
+
+#[test]
+fn settings_in_the_readme_are_read() {
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let blocks = readme.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let settings: Vec<&str> = blocks.filter(|block| block.contains("peerCaFile:")).collect();
+    let [k0s, rke2] = settings[..] else { unreachable!("{settings:?}") };
+
+    let k0s = Scene::new().config(k0s).settings();
+    assert_eq!(k0s.serving.certificate.private_key, Path::new("/var/lib/k0s/pki/server.key"));
+
+    let scene = Scene::new();
+    let manifest = scene.write("rke2.yaml", RKE2);
+    let theirs = "/var/lib/rancher/rke2/agent/pod-manifests/kube-apiserver.yaml";
+    assert!(rke2.contains(theirs), "{rke2}");
+    let rke2 = scene.config(&rke2.replace(theirs, manifest.to_str().unwrap())).settings();
+    assert_eq!(rke2.upstream.ca_file, Path::new("/var/lib/rancher/rke2/server/tls/server-ca.crt"));
+    assert_eq!(rke2.proxy_client.private_key, Path::new("/var/lib/rancher/rke2/server/tls/client-auth-proxy.key"));
 }
