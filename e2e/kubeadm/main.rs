@@ -7,6 +7,7 @@
 //! The node is a machine in namespaces of its own (see the script `node`), the program itself stands at the other end of
 //! its cable. Everything ends with this program.
 
+mod checks;
 mod control_groups;
 mod images;
 mod life;
@@ -15,6 +16,7 @@ mod node;
 mod programs;
 mod readme;
 mod samples;
+mod three;
 
 use std::process::ExitCode;
 
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         samples::manifest_of_the_server_is_as_the_front_needs_it,
         images::image_of_peerfront_is_small_and_says_what_it_is,
         life::node_is_made_with_peerfront_upgraded_and_given_back,
+        three::three_nodes_change_under_load,
         readme::every_command_was_run,
     ];
     if programs::is_full() { runner::run(start, &long) } else { runner::run(start, &short) }

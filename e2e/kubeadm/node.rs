@@ -46,7 +46,7 @@ impl Node {
             _ => std::fs::create_dir_all(&directory)?,
         }
         let write = |file: &str, text: &str| std::fs::write(directory.join(file), text);
-        write("hosts", &format!("127.0.0.1 localhost\n{address} {name} cp.e2e\n"))?;
+        write("hosts", &hosts(name, address, address))?;
         write("resolv.conf", "")?;
         write("containerd.toml", &containerd())?;
         let bin = programs_of_a_node(programs, &directory)?;
@@ -119,6 +119,19 @@ impl Node {
         std::fs::write(&file, text).with_context(|| format!("write {}", file.display()))
     }
 
+    /// Puts a program of another version on the node's path.
+    pub(crate) fn install(&self, name: &str, program: &Path) -> Result<()> {
+        let link = self.directory.join("bin").join(name);
+        std::fs::remove_file(&link).with_context(|| format!("remove {}", link.display()))?;
+        std::os::unix::fs::symlink(program, &link).with_context(|| format!("link {}", link.display()))
+    }
+
+    /// Lets the name of the control plane mean this address: at first the node's own.
+    pub(crate) fn name_endpoint(&self, address: &str) -> Result<()> {
+        // Written in place, because the file itself is mounted inside.
+        std::fs::write(self.directory.join("hosts"), hosts(&self.name, &self.address, address)).context("write hosts")
+    }
+
     /// Makes a file or folder of the machine known inside under this path.
     fn link(&self, target: &Path, path: &str) -> Result<()> {
         let link = self.directory.join(path.trim_start_matches('/'));
@@ -136,10 +149,18 @@ impl Drop for Node {
     fn drop(&mut self) {
         drop(self.unshare.stdin.take());
         let _ = self.unshare.wait();
+        // Images can be had again, and take much of the disk. Logs stay.
+        for folder in ["images", "var/lib/containerd"] {
+            let _ = std::fs::remove_dir_all(self.directory.join(folder));
+        }
         for (path, before) in &self.kernel {
             let _ = std::fs::write(path, before);
         }
     }
+}
+
+fn hosts(name: &str, address: &str, endpoint: &str) -> String {
+    format!("127.0.0.1 localhost\n{address} {name}\n{endpoint} cp.e2e\n")
 }
 
 /// Starts the script `node`; returns its parent and itself.
