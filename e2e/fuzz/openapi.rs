@@ -47,7 +47,7 @@ fn openapi_documents_in_protobuf() {
 fn merged_is_a_document(kind: Kind, documents: &[(Vec<u8>, Option<Vec<u8>>)]) {
     let sources: Vec<Source<'_>> = documents
         .iter()
-        .map(|(json, protobuf)| Source { json, protobuf: protobuf.as_deref(), is_local: false })
+        .map(|(json, protobuf)| Source { json, protobuf: protobuf.as_deref(), is_local: false, is_live: true })
         .collect();
     if let Ok(Merged::Own { json, protobuf }) = merge::merge(kind, &sources, &|_| false) {
         merge::check(kind, &json, protobuf.as_deref()).expect("a document");

@@ -30,6 +30,8 @@ pub struct Source<'a> {
     pub protobuf: Option<&'a [u8]>,
     /// Whether it is the local server's.
     pub is_local: bool,
+    /// Whether its server can be read now. One that cannot may not know how a CRD is by now.
+    pub is_live: bool,
 }
 
 /// What several documents come to.
@@ -62,7 +64,8 @@ pub enum Error {
 
 /// Merges documents, the newest server's first.
 ///
-/// Of what `left_to_local` names, CRDs and aggregated APIs, there is what the local server's document has. Only
+/// Of what `left_to_local` names, CRDs and aggregated APIs, there is what the local server's document has, in the words of
+/// the newest server that lives. Only
 /// `/openapi/v2` has it beside built-in groups.
 ///
 /// # Errors
@@ -90,7 +93,7 @@ pub fn merge(
 /// # Errors
 /// If they are not.
 pub fn check(kind: Kind, json: &[u8], protobuf: Option<&[u8]>) -> Result<(), Error> {
-    Parsed::new(kind, &Source { json, protobuf, is_local: false })?;
+    Parsed::new(kind, &Source { json, protobuf, is_local: false, is_live: true })?;
     for place in kind.places() {
         protobuf.map(|bytes| splice::entries(bytes, place)).transpose()?;
     }
@@ -114,6 +117,7 @@ struct Parsed<'a> {
     paths: Object<'a>,
     schemas: Object<'a>,
     is_local: bool,
+    is_live: bool,
 }
 
 impl<'a> Parsed<'a> {
@@ -124,7 +128,8 @@ impl<'a> Parsed<'a> {
             Kind::V3 => components.object("schemas")?,
             Kind::V2 => top.object("definitions")?,
         };
-        Ok(Self { paths: top.object("paths")?, top, components, schemas, is_local: source.is_local })
+        let Source { is_local, is_live, .. } = *source;
+        Ok(Self { paths: top.object("paths")?, top, components, schemas, is_local, is_live })
     }
 
     /// This document with other paths and schemas.
@@ -170,7 +175,8 @@ fn choose<'p>(
         for (name, value) in &entries(one).0 {
             // What begins with `x-` in the place of a path is an extension, which only the base has a say in.
             let is_extension = index > 0 && name.starts_with("x-");
-            if !is_extension && (of_local.contains(name.as_str()) || !is_left_to_local(name, value)) {
+            let may_word = one.is_local || (one.is_live && of_local.contains(name.as_str()));
+            if !is_extension && (may_word || !is_left_to_local(name, value)) {
                 chosen.entry(name.as_str()).or_insert((index, *value));
             }
         }

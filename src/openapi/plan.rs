@@ -14,6 +14,8 @@ pub struct Published<'a> {
     pub version: &'a [u64],
     /// Whether it is the local server.
     pub is_local: bool,
+    /// Whether it can be read now. One that cannot may not know how a CRD is by now.
+    pub is_live: bool,
 }
 
 /// What is to be done about a key.
@@ -51,9 +53,10 @@ pub fn plan(servers: &[Published<'_>], is_custom: &dyn Fn(&GroupVersion) -> bool
     planned.collect()
 }
 
-/// There is what the local server has, as the newest server words it, so that all nodes say the same.
+/// There is what the local server has, as the newest server words it that lives, so that all nodes say the same.
 fn custom(servers: &[Documents<'_>]) -> Option<Planned> {
-    let (newest, local) = (servers.first()?, local(servers)?);
+    let local = local(servers)?;
+    let newest = servers.iter().find(|one| one.of.is_live || one.of.is_local)?;
     let is_same = newest.of.version == local.of.version || newest.locations == local.locations;
     Some(if is_same { local.planned()? } else { Planned::Merged(newest.locations.iter().cloned().collect()) })
 }
@@ -94,12 +97,20 @@ mod tests {
             servers.iter().map(|(documents, is_local)| (publications(documents), *is_local)).collect();
         let published = all.iter().zip(versions);
         let published: Vec<Published<'_>> = published
-            .map(|((publications, is_local), version)| Published { publications, version, is_local: *is_local })
+            .map(|((publications, is_local), version)| Published {
+                publications,
+                version,
+                is_local: *is_local,
+                is_live: version != LOST,
+            })
             .collect();
         let found = plan(&published, &|one| one.group == "example.com");
         let expected = expected.iter().map(|(key, planned)| ((*key).to_owned(), planned.clone())).collect();
         assert_eq!(found, expected);
     }
+
+    /// The version of a server that cannot be read.
+    const LOST: &[u64] = &[1000];
 
     fn local(key: &str, hash: &str) -> Planned {
         Planned::Local(location(key, hash))
@@ -142,6 +153,7 @@ mod tests {
         // A CRD that has not arrived everywhere, or has left already.
         check(&[(new, false), (&[], true)], &[]);
         check(&[(&[], false), (old, true)], &[(key, local(key, "A"))]);
+        check_versions(&[(new, false), (old, true)], &[[1000], [36]], &[(key, local(key, "A"))]);
         // Between servers of one version there is no difference but for a moment.
         check_versions(&[(new, false), (old, true)], &[[36], [36]], &[(key, local(key, "A"))]);
     }

@@ -58,8 +58,8 @@ pub(super) struct Setup {
     pub(super) peers: Arc<Connector>,
     /// Headers that say who asks.
     pub(super) identity: Arc<[(HeaderName, HeaderValue)]>,
-    /// How often each server's index is read.
-    pub(super) every: Duration,
+    /// How often each server's index is read; less often among many peers.
+    pub(super) pace: watch::Receiver<Duration>,
     /// Bounds of what is taken.
     pub(super) limits: Limits,
 }
@@ -218,8 +218,7 @@ impl Loop {
             server.id.clone(),
             client.clone(),
             self.setup.limits.index,
-            self.setup.every,
-            Arc::clone(&at_once),
+            read::Pace { every: self.setup.pace.clone(), at_once: Arc::clone(&at_once) },
             self.reports.clone(),
         );
         let task = self.jobs.spawn(async move {

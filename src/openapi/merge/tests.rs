@@ -71,7 +71,12 @@ fn merged(kind: Kind, documents: &[Document]) -> (String, Vec<u8>) {
         documents.iter().map(|document| (document.json(kind), document.protobuf(kind))).collect();
     let sources: Vec<Source<'_>> = forms
         .iter()
-        .map(|(json, protobuf)| Source { json: json.as_bytes(), protobuf: Some(protobuf), is_local: false })
+        .map(|(json, protobuf)| Source {
+            json: json.as_bytes(),
+            protobuf: Some(protobuf),
+            is_local: false,
+            is_live: true,
+        })
         .collect();
     match merge(kind, &sources, &|_| false).unwrap() {
         Merged::Newest => forms[0].clone(),
@@ -97,7 +102,7 @@ fn newest_document_with_everything_stays_as_it_is() {
     let newest = Document::new("1.37", &[("/a", "new"), ("/b", "new")], &[("io.A", "new")]);
     let older = Document::new("1.36", &[("/a", "old")], &[("io.A", "old")]);
     let (newest, older) = (newest.json(Kind::V3), older.json(Kind::V3));
-    let source = |json: &'static str| Source { json: json.as_bytes(), protobuf: None, is_local: false };
+    let source = |json: &'static str| Source { json: json.as_bytes(), protobuf: None, is_local: false, is_live: true };
     let sources = [source(newest.leak()), source(older.leak())];
     assert_eq!(merge(Kind::V3, &sources, &|_| false).unwrap(), Merged::Newest);
     assert!(matches!(
@@ -111,7 +116,7 @@ fn unknown_content_keeps_its_bytes() {
     let newest = r#"{"new":{ "z" : 1e9 },"paths":{"/a":{"get" : 1.0},"x-p":1},"components":{"future":[ ],"schemas":{"A":{}}},"end":"\u003c"}"#;
     let older =
         r#"{"old":1,"paths":{"/b":{"put":2.50},"x-q":2},"components":{"past":1,"schemas":{"B":{"x":"\u2028"}}}}"#;
-    let source = |json: &'static str| Source { json: json.as_bytes(), protobuf: None, is_local: false };
+    let source = |json: &'static str| Source { json: json.as_bytes(), protobuf: None, is_local: false, is_live: true };
     let Merged::Own { json, .. } = merge(Kind::V3, &[source(newest), source(older)], &|_| false).unwrap() else {
         panic!("the older one adds something")
     };
@@ -121,7 +126,7 @@ fn unknown_content_keeps_its_bytes() {
 
 #[test]
 fn missing_members_are_added() {
-    let source = |json: &'static str| Source { json: json.as_bytes(), protobuf: None, is_local: false };
+    let source = |json: &'static str| Source { json: json.as_bytes(), protobuf: None, is_local: false, is_live: true };
     let older = r#"{"paths":{"/b":1},"components":{"schemas":{"B":1}}}"#;
     let Merged::Own { json, .. } =
         merge(Kind::V3, &[source(r#"{"openapi":"3.0.0"}"#), source(older)], &|_| false).unwrap()
@@ -148,19 +153,22 @@ fn custom_resources_are_those_of_the_local_server_in_the_words_of_the_newest() {
         )
     };
     let (newest, local) = (document("peer", r#","/apis/ex.com/v2/gone":"peer""#), document("local", ""));
-    let sources = [
-        Source { json: newest.as_bytes(), protobuf: None, is_local: false },
-        Source { json: local.as_bytes(), protobuf: None, is_local: true },
-    ];
-    let Merged::Own { json, .. } = merge(Kind::V2, &sources, &|one| one.group == "ex.com").unwrap() else {
-        panic!("what the local server does not have is left out")
-    };
-    let expected = format!(
-        r#"{{"paths":{{"/apis/apps/v1/d":"peer","/apis/ex.com/v1/c":"peer"}},"definitions":{{"com.ex.C":{},"io.D":{}}}}}"#,
-        schema("ex.com/v1", "peer"),
-        schema("apps/v1", "peer"),
-    );
-    assert_eq!(String::from_utf8(json).unwrap(), expected);
+    // A server that is lost may not know how they are by now.
+    for (is_live, word) in [(true, "peer"), (false, "local")] {
+        let sources = [
+            Source { json: newest.as_bytes(), protobuf: None, is_local: false, is_live },
+            Source { json: local.as_bytes(), protobuf: None, is_local: true, is_live: true },
+        ];
+        let Merged::Own { json, .. } = merge(Kind::V2, &sources, &|one| one.group == "ex.com").unwrap() else {
+            panic!("what the local server does not have is left out")
+        };
+        let expected = format!(
+            r#"{{"paths":{{"/apis/apps/v1/d":"peer","/apis/ex.com/v1/c":"{word}"}},"definitions":{{"com.ex.C":{},"io.D":{}}}}}"#,
+            schema("ex.com/v1", word),
+            schema("apps/v1", "peer"),
+        );
+        assert_eq!(String::from_utf8(json).unwrap(), expected);
+    }
 }
 
 #[test]
@@ -170,8 +178,8 @@ fn forms_that_do_not_agree_are_refused() {
     let (json, protobuf) = (document.json(Kind::V3), document.protobuf(Kind::V3));
     let (other_json, wrong) = (other.json(Kind::V3), document.protobuf(Kind::V3));
     let sources = [
-        Source { json: json.as_bytes(), protobuf: Some(&protobuf), is_local: false },
-        Source { json: other_json.as_bytes(), protobuf: Some(&wrong), is_local: false },
+        Source { json: json.as_bytes(), protobuf: Some(&protobuf), is_local: false, is_live: true },
+        Source { json: other_json.as_bytes(), protobuf: Some(&wrong), is_local: false, is_live: true },
     ];
     assert!(matches!(merge(Kind::V3, &sources, &|_| false), Err(Error::Protobuf(_))));
 }
@@ -186,7 +194,7 @@ fn what_is_no_document_is_refused() {
     assert!(check(Kind::V3, "[".repeat(100_000).as_bytes(), None).is_err());
     let deep = format!(r#"{{"paths":{{"/a":{}1{}}}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     // Values are passed over, not entered, so that depth needs no stack.
-    let source = Source { json: deep.as_bytes(), protobuf: None, is_local: false };
+    let source = Source { json: deep.as_bytes(), protobuf: None, is_local: false, is_live: true };
     assert_eq!(merge(Kind::V3, &[source, source], &|_| true).unwrap(), Merged::Newest);
     assert!(matches!(merge(Kind::V3, &[], &|_| false), Err(Error::None)));
 }
@@ -200,7 +208,7 @@ fn document() -> impl Strategy<Value = Document> {
 }
 
 fn names(json: &str, kind: Kind) -> (BTreeSet<String>, BTreeSet<String>) {
-    let source = Source { json: json.as_bytes(), protobuf: None, is_local: false };
+    let source = Source { json: json.as_bytes(), protobuf: None, is_local: false, is_live: true };
     let parsed = Parsed::new(kind, &source).unwrap();
     let names = |object: &Object<'_>| object.0.iter().map(|(name, _)| name.clone()).collect();
     (names(&parsed.paths), names(&parsed.schemas))
@@ -237,10 +245,10 @@ proptest! {
         let (json, protobuf) = source(&once);
         let (other_json, other_protobuf) = (documents[0].json(Kind::V3), documents[0].protobuf(Kind::V3));
         for sources in [
-            vec![Source { json: &json, protobuf: Some(&protobuf), is_local: false }; 2],
+            vec![Source { json: &json, protobuf: Some(&protobuf), is_local: false, is_live: true }; 2],
             vec![
-                Source { json: &json, protobuf: Some(&protobuf), is_local: false },
-                Source { json: other_json.as_bytes(), protobuf: Some(&other_protobuf), is_local: false },
+                Source { json: &json, protobuf: Some(&protobuf), is_local: false, is_live: true },
+                Source { json: other_json.as_bytes(), protobuf: Some(&other_protobuf), is_local: false, is_live: true },
             ],
         ] {
             prop_assert_eq!(merge(Kind::V3, &sources, &|_| false).unwrap(), Merged::Newest);
@@ -251,10 +259,10 @@ proptest! {
     fn no_bytes_panic(json in "[{}\\[\\]\":,a-z0-9/]{0,60}", protobuf in proptest::collection::vec(any::<u8>(), 0..60)) {
         for kind in [Kind::V3, Kind::V2] {
             let _ = check(kind, json.as_bytes(), Some(&protobuf));
-            let source = Source { json: json.as_bytes(), protobuf: Some(&protobuf), is_local: false };
+            let source = Source { json: json.as_bytes(), protobuf: Some(&protobuf), is_local: false, is_live: true };
             let _ = merge(kind, &[source, source], &|_| false);
             let good = r#"{"paths":{"/a":1}}"#;
-            let good = Source { json: good.as_bytes(), protobuf: Some(&protobuf), is_local: true };
+            let good = Source { json: good.as_bytes(), protobuf: Some(&protobuf), is_local: true, is_live: true };
             let _ = merge(kind, &[good, source], &|_| true);
         }
     }

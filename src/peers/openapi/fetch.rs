@@ -38,6 +38,8 @@ impl Default for Limits {
 pub(super) struct Wanted {
     pub(super) server: ServerId,
     pub(super) document: Document,
+    /// Whether the server publishes it by turns with another one.
+    pub(super) comes_by_turns: bool,
 }
 
 /// Which one.
@@ -89,14 +91,20 @@ impl Document {
 /// Fetches a document when one of the server's permits is free.
 pub(super) async fn fetch(client: ServerClient, permits: Arc<Semaphore>, wanted: Wanted, limits: Limits) -> Fetched {
     let _permit = permits.acquire().await;
-    let outcome = both_forms(&client, &wanted.document, &limits.document).await;
+    let turns = if wanted.comes_by_turns { TURNS } else { 1 };
+    let outcome = both_forms(&client, &wanted.document, &limits.document, turns).await;
     Fetched { outcome: outcome.map_err(|error| super::super::chain(&error)), wanted }
 }
 
-async fn both_forms(client: &ServerClient, document: &Document, limits: &fetch::Limits) -> Result<Held, FetchError> {
+async fn both_forms(
+    client: &ServerClient,
+    document: &Document,
+    limits: &fetch::Limits,
+    turns: u32,
+) -> Result<Held, FetchError> {
     let path = document.path();
     let refused = |why: &'static str| FetchError::decode(path, why);
-    let ask = |accept| by_turns(client, path, accept, limits);
+    let ask = |accept| by_turns(client, path, accept, limits, turns);
     let json = ask(JSON).await?.ok_or_else(|| refused("it is not answered"))?;
     let etag = json.etag.ok_or_else(|| refused("it has no entity tag"))?;
     let protobuf = match ask(document.protobuf()).await {
@@ -117,14 +125,15 @@ async fn both_forms(client: &ServerClient, document: &Document, limits: &fetch::
     }
 }
 
-/// Asks again while the server has another document under this name, which it may publish by turns.
+/// Asks up to so many times while the server has another document under this name.
 async fn by_turns(
     client: &ServerClient,
     path: &str,
     accept: HeaderValue,
     limits: &fetch::Limits,
+    turns: u32,
 ) -> Result<Option<fetch::Answer>, FetchError> {
-    for _ in 1..TURNS {
+    for _ in 1..turns {
         match get(client, path, Condition { accept: accept.clone(), if_none_match: None }, limits).await {
             Err(FetchError::Status { status: StatusCode::MOVED_PERMANENTLY, .. }) => {}
             answer => return answer,

@@ -17,7 +17,7 @@ use crate::openapi::{Held, plan};
 use crate::routing::Exclusions;
 
 pub(super) use self::merging::{Merging, Outcome};
-use self::merging::{V2Merging, V2Sources};
+use self::merging::{Standing, V2Merging, V2Sources};
 use self::progress::{GIVEN_UP_AFTER, Progress};
 use self::publish::Last;
 
@@ -71,7 +71,12 @@ struct Server {
 impl Server {
     fn published(&self) -> Option<Published<'_>> {
         let publications = self.publications.as_ref()?;
-        Some(Published { publications, version: &self.version, is_local: self.is_local })
+        let Standing { is_local, is_live } = self.standing();
+        Some(Published { publications, version: &self.version, is_local, is_live })
+    }
+
+    fn standing(&self) -> Standing {
+        Standing { is_local: self.is_local, is_live: self.failures < GIVEN_UP_AFTER }
     }
 }
 
@@ -117,6 +122,7 @@ impl Known {
                 }
                 server.failures = server.failures.saturating_add(1);
                 server.error = Some(error);
+                self.is_dirty |= server.failures == GIVEN_UP_AFTER;
             }
         }
     }
@@ -170,17 +176,18 @@ impl Known {
                 if progress.held.is_some() || !progress.may_start(now) {
                     continue;
                 }
-                let publishes = |server: &Server| {
-                    server.publications.as_ref().is_some_and(|all| all.values().any(|found| found.contains(location)))
+                let beside = |server: &Server| {
+                    let all = server.publications.as_ref()?;
+                    all.values().find(|found| found.contains(location)).map(BTreeSet::len)
                 };
-                let publishers: Vec<&ServerId> =
-                    self.servers.iter().filter(|(_, server)| publishes(server)).map(|(id, _)| id).collect();
+                let publishers: Vec<(&ServerId, usize)> =
+                    self.servers.iter().filter_map(|(id, server)| Some((id, beside(server)?))).collect();
                 let turn = progress.failures as usize % publishers.len().max(1);
                 match publishers.get(turn).filter(|_| location.is_document()) {
-                    Some(server) => {
+                    Some((server, documents)) => {
                         progress.is_under_way = true;
                         let document = Document::V3(location.clone());
-                        wanted.push(Wanted { server: (*server).clone(), document });
+                        wanted.push(Wanted { server: (*server).clone(), document, comes_by_turns: *documents > 1 });
                     }
                     None => progress.failures = GIVEN_UP_AFTER,
                 }
@@ -191,7 +198,7 @@ impl Known {
             if server.is_v2_due && server.v2.may_start(now) {
                 server.is_v2_due = false;
                 server.v2.is_under_way = true;
-                wanted.push(Wanted { server: id.clone(), document: Document::V2 });
+                wanted.push(Wanted { server: id.clone(), document: Document::V2, comes_by_turns: false });
             }
         }
         wanted
@@ -199,7 +206,7 @@ impl Known {
 
     /// Takes what was fetched.
     pub(super) fn fetched(&mut self, fetched: Fetched, now: Instant) {
-        let Wanted { server: id, document } = fetched.wanted;
+        let Wanted { server: id, document, .. } = fetched.wanted;
         let is_full = self.packed_bytes() > MAX_BYTES;
         let server = self.servers.get_mut(&id);
         let name = server.as_ref().map_or_else(String::new, |server| server.hostname.clone());
@@ -273,9 +280,9 @@ impl Known {
         if !self.differs() || !servers.iter().all(|server| server.v2.is_settled()) {
             return None;
         }
-        let given = servers.into_iter().filter_map(|server| Some((server.v2.held.as_ref()?, server.is_local)));
-        let held: Vec<(Arc<Held>, bool)> = given.map(|(held, is_local)| (Arc::clone(held), is_local)).collect();
-        let documents = held.iter().map(|(held, is_local)| (held.hash.clone(), *is_local)).collect();
+        let given = servers.into_iter().filter_map(|server| Some((server.v2.held.as_ref()?, server.standing())));
+        let held: Vec<_> = given.map(|(held, standing)| (Arc::clone(held), standing)).collect();
+        let documents = held.iter().map(|(held, standing)| (held.hash.clone(), *standing)).collect();
         Some(V2Merging { made_of: V2Sources { documents, left: self.left.clone() }, held })
     }
 

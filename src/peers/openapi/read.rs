@@ -6,8 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
-use tokio::sync::{Notify, mpsc};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::{Instant, sleep_until};
 
 use super::super::client::ServerClient;
 use super::super::fetch::{Condition, FetchError, Limits, get};
@@ -30,24 +30,45 @@ pub(super) struct Report {
 /// How new a server is: the numbers of its version, such as 1, 37 and 2; none if it does not say.
 pub(super) type Version = Vec<u64>;
 
-/// Reads until nobody wants the reports any more: every `every`, and at once when `at_once` is notified.
+/// When to read.
+pub(super) struct Pace {
+    /// How often, whatever happens.
+    pub(super) every: watch::Receiver<Duration>,
+    /// That something has probably changed.
+    pub(super) at_once: Arc<Notify>,
+}
+
+/// Readings after word of a change in which documents that come by turns are looked at more closely.
+const ALERT: u32 = 8;
+
+/// Readings that are taken at once for that.
+const CLOSELY: u32 = 16;
+
+/// Reads until nobody wants the reports any more.
 pub(super) async fn run(
     server: ServerId,
     mut client: ServerClient,
     limits: Limits,
-    every: Duration,
-    at_once: Arc<Notify>,
+    pace: Pace,
     reports: mpsc::Sender<Report>,
 ) {
-    let mut ticks = tokio::time::interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut reader = IndexReader::new(limits);
+    let (mut last, mut next) = (None, Instant::now());
     loop {
         tokio::select! {
-            _ = ticks.tick() => {}
-            () = at_once.notified() => {}
+            () = sleep_until(next) => {}
+            () = pace.at_once.notified() => {
+                reader.alert = ALERT;
+                // Many changes at once are a few readings.
+                if let Some(last) = last {
+                    let every = *pace.every.borrow();
+                    sleep_until(next.min(last + every / 4)).await;
+                }
+            }
             () = reports.closed() => return,
         }
+        last = Some(Instant::now());
+        next = Instant::now() + *pace.every.borrow();
         let outcome = match reader.read(&client).await {
             Ok(None) => continue,
             Ok(Some(read)) => Ok(read),
@@ -69,6 +90,8 @@ struct IndexReader {
     /// What was answered last; empty if nothing could be read.
     last: Bytes,
     steady: Steady,
+    /// Readings that are still worth a closer look.
+    alert: u32,
     /// Whether the last read succeeded, so that the server has not been restarted unnoticed.
     is_settled: bool,
     /// Since when it has answered that it is not ready.
@@ -77,7 +100,14 @@ struct IndexReader {
 
 impl IndexReader {
     fn new(limits: Limits) -> Self {
-        Self { limits, last: Bytes::new(), steady: Steady::default(), is_settled: false, starting_since: None }
+        Self {
+            limits,
+            last: Bytes::new(),
+            steady: Steady::default(),
+            alert: ALERT,
+            is_settled: false,
+            starting_since: None,
+        }
     }
 
     /// A server that starts publishes less than it will: after a pause it is believed once it says that it is ready, or
@@ -108,7 +138,7 @@ impl IndexReader {
             return Ok(None);
         }
         let mut is_changed = self.take(&body)? || self.last.is_empty();
-        for _ in 0..self.steady.further_readings() {
+        for _ in 0..self.further_readings() {
             body = self.index(client).await?;
             is_changed |= self.take(&body)?;
         }
@@ -119,6 +149,13 @@ impl IndexReader {
         let version = version(client, &self.limits).await?;
         self.last = body;
         Ok(Some((self.steady.publications(), version)))
+    }
+
+    /// Of documents that come by turns one may be gone after a change, and one that has been replaced may return.
+    fn further_readings(&mut self) -> u32 {
+        let is_alert = self.alert > 0 && self.steady.comes_by_turns();
+        self.alert = self.alert.saturating_sub(1);
+        if is_alert || self.steady.has_just_changed() { CLOSELY } else { 0 }
     }
 
     async fn index(&self, client: &ServerClient) -> Result<Bytes, FetchError> {

@@ -92,7 +92,7 @@ impl Fixture {
             upstream: (local.address(), Arc::clone(&connector)),
             peers: Arc::clone(&connector),
             identity: client::identity(&IdentityHeaderNames::default()),
-            every: Duration::from_millis(50),
+            pace: watch::Sender::new(Duration::from_millis(50)).subscribe(),
             limits,
         };
         let input = |hostname: &str, address| {
@@ -255,7 +255,11 @@ async fn document_that_drips_is_cut_off_and_holds_up_one_permit_only() {
     let identity = client::identity(&IdentityHeaderNames::default());
     let client = ServerClient::new(Arc::clone(&fixture.connector), fixture.peer.address(), identity);
     let location = crate::openapi::index::Location { url: "/openapi/v3/api/v1".to_owned() };
-    let wanted = fetch::Wanted { server: ServerId::from_hostname("node-b"), document: fetch::Document::V3(location) };
+    let wanted = fetch::Wanted {
+        server: ServerId::from_hostname("node-b"),
+        document: fetch::Document::V3(location),
+        comes_by_turns: false,
+    };
     let permits = Arc::new(Semaphore::new(1));
     let fetched = timeout(PATIENCE, fetch::fetch(client, Arc::clone(&permits), wanted, SHORT)).await.unwrap();
     let error = fetched.outcome.unwrap_err();

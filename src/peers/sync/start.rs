@@ -89,7 +89,7 @@ impl Controller {
             upstream: (self.setup.upstream_address, Arc::clone(&self.setup.upstream)),
             peers: Arc::clone(peers),
             identity: Arc::clone(&self.identity),
-            every: self.setup.intervals.peer,
+            pace: self.pace.subscribe(),
             limits: openapi::Limits::default(),
         };
         let published = watch::Sender::new(self.openapi.1.borrow().clone());

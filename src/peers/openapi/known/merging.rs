@@ -23,16 +23,25 @@ pub(in crate::peers::openapi) struct Merging {
 /// What `/openapi/v2` is to be made of.
 pub(super) struct V2Merging {
     pub(super) made_of: V2Sources,
-    /// The documents themselves, each with whether it is the local server's.
-    pub(super) held: Vec<(Arc<Held>, bool)>,
+    /// The documents themselves.
+    pub(super) held: Vec<(Arc<Held>, Standing)>,
+}
+
+/// How a document's server stands.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Standing {
+    /// Whether it is the local one.
+    pub(super) is_local: bool,
+    /// Whether it can be read now.
+    pub(super) is_live: bool,
 }
 
 /// What `/openapi/v2` is made of, so that a change is seen.
 #[derive(PartialEq)]
 pub(super) struct V2Sources {
-    /// Hashes, the newest server's first, each with whether it is the local server's.
-    pub(super) documents: Vec<(String, bool)>,
-    /// What is taken from the local server alone.
+    /// Hashes, the newest server's first.
+    pub(super) documents: Vec<(String, Standing)>,
+    /// CRDs and aggregated APIs: of these there is what the local server has.
     pub(super) left: BTreeSet<GroupVersion>,
 }
 
@@ -47,7 +56,8 @@ impl Merging {
     pub(in crate::peers::openapi) fn run(self, now: SystemTime) -> Outcome {
         let mut outcome = Outcome { keys: Vec::new(), v2: None };
         for (key, made_of, held) in self.keys {
-            let sources: Vec<(Arc<Held>, bool)> = held.into_iter().map(|held| (held, false)).collect();
+            let standing = Standing { is_local: false, is_live: true };
+            let sources: Vec<_> = held.into_iter().map(|held| (held, standing)).collect();
             if let Some(held) = merge_held(Kind::V3, &sources, &BTreeSet::new(), now) {
                 outcome.keys.push((key, made_of, held));
             }
@@ -62,7 +72,7 @@ impl Merging {
 /// One document of several. The newest server's as it is, where that has everything.
 fn merge_held(
     kind: Kind,
-    sources: &[(Arc<Held>, bool)],
+    sources: &[(Arc<Held>, Standing)],
     left: &BTreeSet<GroupVersion>,
     now: SystemTime,
 ) -> Option<Arc<Held>> {
@@ -77,7 +87,10 @@ fn merge_held(
     let parts: Vec<Source<'_>> = unpacked
         .iter()
         .zip(sources)
-        .map(|((json, protobuf), (_, is_local))| Source { json, protobuf: protobuf.as_deref(), is_local: *is_local })
+        .map(|((json, protobuf), (_, standing))| {
+            let Standing { is_local, is_live } = *standing;
+            Source { json, protobuf: protobuf.as_deref(), is_local, is_live }
+        })
         .collect();
     match merge(kind, &parts, &|one| left.contains(one)) {
         Ok(Merged::Newest) => Some(Arc::clone(&newest.0)),

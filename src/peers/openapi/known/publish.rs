@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::Published;
 use super::progress::GIVEN_UP_AFTER;
 use super::{Known, Server};
-use crate::openapi::index::Location;
+use crate::openapi::index::{Location, group_version};
 use crate::openapi::plan::Planned;
 use crate::openapi::{Documents, Entry, OpenApi};
 
@@ -49,6 +49,8 @@ impl Known {
             |server: &Server| !server.is_heard || server.publications.is_some() || server.failures >= GIVEN_UP_AFTER;
         let is_made = |(key, planned): (&String, &Planned)| match planned {
             Planned::Local(_) => true,
+            // The local server's document will do until then.
+            Planned::Merged(_) if self.is_custom(key) && self.local(key).is_some() => true,
             Planned::Merged(locations) => self.settled(locations).is_some_and(|sources| {
                 sources.is_empty()
                     || self
@@ -84,6 +86,10 @@ impl Known {
             Some((key.clone(), entry))
         };
         self.plan.iter().filter_map(entry).collect()
+    }
+
+    fn is_custom(&self, key: &str) -> bool {
+        group_version(key).is_some_and(|one| self.left.contains(&one))
     }
 
     fn local(&self, key: &str) -> Option<Entry> {

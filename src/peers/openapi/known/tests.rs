@@ -190,6 +190,23 @@ fn custom_resources_are_worded_by_the_newest_server() {
 }
 
 #[test]
+fn custom_resources_are_not_worded_by_a_server_that_is_lost() {
+    let mut fixture = Fixture::new(&["node-b"]);
+    let custom = "apis/ex.com/v1";
+    fixture.report("node-a", 36, &[("api/v1", OLD), (custom, OLD)]);
+    fixture.report("node-b", 37, &[("api/v1", NEW), (custom, NEW)]);
+    assert_eq!(fixture.find("/openapi/v3"), "503");
+    fixture.fetch_and_merge();
+    assert_eq!(fixture.find("/openapi/v3/apis/ex.com/v1"), NEW);
+    for _ in 0..GIVEN_UP_AFTER {
+        assert_eq!(fixture.find("/openapi/v3/apis/ex.com/v1"), NEW, "not for one reading that fails");
+        fixture.fail("node-b");
+    }
+    assert_eq!(fixture.find("/openapi/v3/apis/ex.com/v1"), "local");
+    assert_eq!(fixture.find(CORE), BOTH);
+}
+
+#[test]
 fn documents_that_come_by_turns_are_merged() {
     let mut fixture = Fixture::new(&["node-b"]);
     let key = "apis/new/v1";
