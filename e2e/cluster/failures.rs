@@ -246,6 +246,8 @@ pub(crate) async fn reroutes_are_counted_under_upstreams_labels(cluster: &Cluste
         [("group", "certificates.k8s.io"), ("version", "v1"), ("resource", "clustertrustbundles"), ("code", code)]
     };
     let admin = at_front(cluster, "node-b");
+    // The peer may just have come back.
+    eventually(NOTICED, async || admin.get(BUNDLES).await?.success().map(drop)).await?;
     let before = metrics::read(cluster, "node-b").await?;
     for _ in 0..3 {
         admin.get(BUNDLES).await?.success()?;

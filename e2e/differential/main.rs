@@ -110,10 +110,17 @@ async fn start() -> Result<Shared> {
     Ok(Shared { local, rerouted })
 }
 
+/// Revisions that the store has before the first comparison: resource versions have four digits from then on, so that those
+/// of both sides are equally long, which the lengths in protobuf tell.
+const REVISIONS: u32 = 1000;
+
 impl Place {
     async fn start(topology: &str, direct: &'static str, front: &'static str) -> Result<Self> {
         let builder = Cluster::builder(Topology::load(topology)?);
         let cluster = builder.peerfront(env!("CARGO_BIN_EXE_peerfront")).show_progress().start().await?;
+        for _ in 0..REVISIONS {
+            cluster.etcd().put("/revisions", "").await?;
+        }
         let callers = Callers::create(&cluster).await?;
         let place = Self { cluster, callers, direct, front };
         place.wait_until_heard().await?;
