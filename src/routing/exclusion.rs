@@ -105,8 +105,8 @@ impl Exclusions {
         (self.only_built_in() && !is_built_in(&group_version.group)).then_some(Exclusion::NotBuiltIn)
     }
 
-    /// Why the OpenAPI document of a group version is left to the local server: it describes one that is, or a CRD's
-    /// resources outside of the built-in groups.
+    /// Why of a group version's OpenAPI there is only what the local server publishes: it is one that is left to it, or a
+    /// CRD's outside of the built-in groups.
     #[must_use]
     pub fn of_document(&self, group_version: &GroupVersion) -> Option<Exclusion> {
         self.of_group_version(group_version).or_else(|| {
