@@ -41,8 +41,12 @@ pub(super) struct Pace {
 /// Readings after word of a change in which documents that come by turns are looked at more closely.
 const ALERT: u32 = 8;
 
-/// Readings that are taken at once for that.
+/// Readings more that are taken at once for that.
 const CLOSELY: u32 = 16;
+
+/// Readings more that are taken at once as long as documents come by turns, so that it is seen within half a minute that
+/// one is gone.
+const BY_TURNS: u32 = 4;
 
 /// Reads until nobody wants the reports any more.
 pub(super) async fn run(
@@ -153,9 +157,14 @@ impl IndexReader {
 
     /// Of documents that come by turns one may be gone after a change, and one that has been replaced may return.
     fn further_readings(&mut self) -> u32 {
-        let is_alert = self.alert > 0 && self.steady.comes_by_turns();
+        let is_alert = self.alert > 0;
         self.alert = self.alert.saturating_sub(1);
-        if is_alert || self.steady.has_just_changed() { CLOSELY } else { 0 }
+        match self.steady.comes_by_turns() {
+            _ if self.steady.has_just_changed() => CLOSELY,
+            true if is_alert => CLOSELY,
+            true => BY_TURNS,
+            false => 0,
+        }
     }
 
     async fn index(&self, client: &ServerClient) -> Result<Bytes, FetchError> {
