@@ -65,7 +65,10 @@ fn yaml_equals_that_of_upstream() {
     let written = fs::read_to_string(directory.path().join("values.json.yaml")).unwrap();
     let documents: Vec<&str> = written.split_terminator('\0').collect();
     assert_eq!(documents.len(), values.len());
-    for (value, expected) in values.iter().zip(documents) {
+    let pairs: Vec<_> = values.iter().zip(documents).filter(|(_, expected)| !expected.is_empty()).collect();
+    let written_by_chance = values.len() - pairs.len();
+    assert!(written_by_chance < values.len() / 100, "{written_by_chance}");
+    for (value, expected) in pairs {
         assert_eq!(yaml(value), expected, "{value}");
     }
 }
