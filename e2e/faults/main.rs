@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         start,
         &runner::tests![
             scenarios::node_whose_packets_are_dropped_and_let_through_again,
+            scenarios::node_that_no_packet_reaches_and_that_is_reached_again,
             scenarios::all_peers_whose_packets_are_dropped,
             scenarios::etcd_that_stands_still_for_thirty_seconds,
             scenarios::node_that_leaves_and_joins_again,

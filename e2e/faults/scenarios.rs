@@ -11,8 +11,8 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::leases::{lease_of, path_of};
-use crate::network::Silence;
-use crate::traffic::{Ledger, MIGRATIONS, Traffic, is_served};
+use crate::network::{Dropped, Silence};
+use crate::traffic::{LOCAL, Ledger, MIGRATIONS, Traffic, is_served};
 
 /// Longest time until routes and discovery are right again, on a busy machine.
 const RIGHT_AGAIN: Duration = Duration::from_secs(60);
@@ -85,17 +85,21 @@ async fn through(
 }
 
 pub(crate) async fn node_whose_packets_are_dropped_and_let_through_again(cluster: &Cluster) -> Result<()> {
-    dropped(cluster, "dropped", &["node-c"]).await
+    dropped(cluster, "dropped", &["node-c"], Dropped::FromServer).await
+}
+
+pub(crate) async fn node_that_no_packet_reaches_and_that_is_reached_again(cluster: &Cluster) -> Result<()> {
+    dropped(cluster, "unreached", &["node-c"], Dropped::ToServer).await
 }
 
 pub(crate) async fn all_peers_whose_packets_are_dropped(cluster: &Cluster) -> Result<()> {
-    dropped(cluster, "all-dropped", &["node-b", "node-c"]).await
+    dropped(cluster, "all-dropped", &["node-b", "node-c"], Dropped::FromServer).await
 }
 
-async fn dropped(cluster: &Cluster, what: &'static str, nodes: &[&str]) -> Result<()> {
+async fn dropped(cluster: &Cluster, what: &'static str, nodes: &[&str], packets: Dropped) -> Result<()> {
     let silence = std::cell::Cell::new(None);
     let fail = async || {
-        silence.set(Some(Silence::of(&fronts(cluster, nodes))?));
+        silence.set(Some(Silence::of(&fronts(cluster, nodes), packets)?));
         Ok(())
     };
     let mend = async || {
@@ -111,14 +115,24 @@ pub(crate) async fn etcd_that_stands_still_for_thirty_seconds(cluster: &Cluster)
     served(&admin).await?;
     let etcd = cluster.etcd_process();
     etcd.freeze()?;
-    let mut seen = Vec::new();
-    for _ in 0..30 {
-        sleep(Duration::from_secs(1)).await;
+    let (mut seen, mut asked) = (Vec::new(), Vec::new());
+    let until = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < until {
+        let clients = ["node-a", "node-b"].map(|node| at(cluster, node).with_timeout(Duration::from_secs(1)));
+        let [a, b] = &clients;
+        let answers = tokio::join!(a.get(MIGRATIONS), a.get(LOCAL), b.get(MIGRATIONS), b.get(LOCAL));
+        asked.extend([answers.0, answers.1, answers.2, answers.3]);
         seen.push(freshness(&admin).await);
+        sleep(Duration::from_millis(200)).await;
     }
     etcd.thaw()?;
     for freshness in seen {
         ensure!(freshness?.is_some(), "what node-c serves was forgotten");
+    }
+    // A server that waits for etcd does not answer; one that does says why.
+    for answer in asked.into_iter().flatten().filter(|answer| answer.status != 200) {
+        let status = answer.json()?;
+        ensure!(answer.status.is_server_error() && status["kind"] == "Status", "{}: {status}", answer.status);
     }
     let healed = Instant::now();
     served(&admin).await?;

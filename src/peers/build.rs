@@ -27,6 +27,8 @@ pub(super) struct Builder {
     is_started: bool,
     /// Who serves what, as of the last reconciliation.
     table: Arc<Table>,
+    /// Whether a peer was awaited then: what one has said since is not in the table.
+    was_unheard: bool,
     /// What discovery says, as of the same.
     discovery: Discovery,
     openapi: Published,
@@ -41,6 +43,7 @@ impl Builder {
             last: None,
             is_started: false,
             table: Arc::default(),
+            was_unheard: false,
             discovery,
             openapi: Published::default(),
         }
@@ -57,6 +60,7 @@ impl Builder {
         let is_local_known = cluster.local.health.standing().heard || cluster.is_local_missing(now);
         self.is_started |= is_local_known && !cluster.awaits_peers(now);
         self.discovery = self.discovery(cluster, now);
+        self.was_unheard = is_unheard(cluster, now);
         let table = table(cluster);
         if *self.table != table {
             self.table = Arc::new(table);
@@ -71,12 +75,26 @@ impl Builder {
     /// The view of the cluster: what was reconciled last, and who can be reached at `now`.
     pub(super) fn build(&self, cluster: &Cluster, now: Instant) -> ClusterView {
         ClusterView {
-            routes: RoutingTable::new(Arc::clone(&self.table), standing(&self.table, cluster, now)),
+            routes: RoutingTable::new(Arc::clone(&self.table), self.standing(cluster, now)),
             discovery: self.discovery.clone(),
             openapi: self.openapi.state.clone(),
             local: local_state(&cluster.local),
             peers: cluster.peers.values().filter_map(|server| peer_state(cluster, server, now)).collect(),
             readiness: conditions(cluster, self.peering_off.as_deref(), &self.openapi, now),
+        }
+    }
+
+    /// Who of the table's servers can be reached. One that has left meanwhile, or is at another address, cannot.
+    fn standing(&self, cluster: &Cluster, now: Instant) -> Standing {
+        let circuit = |peer: &Arc<Peer>| {
+            let server = cluster.peers.get(&peer.id).filter(|server| server.peer.as_ref() == Some(peer));
+            server.map_or(Circuit::Open, Server::circuit)
+        };
+        Standing {
+            local_reachable: cluster.local.health.standing().is_available(),
+            local_share: cluster.returning.share(now),
+            circuits: self.table.peers().iter().map(circuit).collect(),
+            unheard: self.was_unheard || is_unheard(cluster, now),
         }
     }
 
@@ -187,18 +205,9 @@ fn table(cluster: &Cluster) -> Table {
     Table::build(local, &peers, &cluster.exclusions)
 }
 
-/// Who of the table's servers can be reached. One that has left meanwhile, or is at another address, cannot.
-fn standing(table: &Table, cluster: &Cluster, now: Instant) -> Standing {
-    let circuit = |peer: &Arc<Peer>| {
-        let server = cluster.peers.get(&peer.id).filter(|server| server.peer.as_ref() == Some(peer));
-        server.map_or(Circuit::Open, Server::circuit)
-    };
-    Standing {
-        local_reachable: cluster.local.health.standing().is_available(),
-        local_share: cluster.returning.share(now),
-        circuits: table.peers().iter().map(circuit).collect(),
-        unheard: cluster.peers.values().any(|server| cluster.awaited_until(server, now).is_some()),
-    }
+/// Whether a peer may serve more than is known of it.
+fn is_unheard(cluster: &Cluster, now: Instant) -> bool {
+    cluster.peers.values().any(|server| cluster.awaited_until(server, now).is_some())
 }
 
 fn local_state(server: &Server) -> LocalState {

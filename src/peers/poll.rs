@@ -36,8 +36,8 @@ impl Default for Intervals {
 const PEERS_AT_FULL_PACE: u32 = 10;
 
 impl Intervals {
-    /// For each of so many peers: among many each is asked less often, so that a front never sends more than some
-    /// twenty requests a second, and is asked no more often, however many there are.
+    /// For each of so many peers: among many each is asked less often, so that a front sends no more than some twenty
+    /// requests a second to those that answer, and is asked no more often, however many there are.
     pub(super) fn of_peers(&self, count: usize) -> Duration {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         self.peer.saturating_mul(count.div_ceil(PEERS_AT_FULL_PACE).max(1))
@@ -64,7 +64,7 @@ pub(super) struct Report {
     pub(super) reading: Reading,
 }
 
-/// After word of a change servers are read this often, so that many changes at once are a few reads.
+/// After word of its change a server is read this often, so that many changes at once are a few reads.
 const BRISK: Duration = Duration::from_millis(250);
 
 /// A server that fails is read at least this often, so that its return is noticed.
@@ -80,6 +80,8 @@ pub(super) struct Signals {
     pub(super) doubt: Notify,
     /// What it serves has probably changed: it is read soon, and for a moment more often.
     pub(super) change: Notify,
+    /// What all servers serve has probably changed: as after `change`, but no more than four times as often as else.
+    pub(super) common_change: Notify,
 }
 
 impl Signals {
@@ -106,13 +108,22 @@ pub(super) async fn run(
     let mut next = Instant::now();
     let mut last = None;
     let mut brisk_until = next;
+    let mut brisk = BRISK;
     loop {
         tokio::select! {
             () = sleep_until(next) => {}
             () = signals.doubt.notified() => source.forget_connections(),
             () = signals.change.notified() => {
-                brisk_until = Instant::now() + BRISK_FOR;
-                next = last.map_or(next, |last: Instant| next.min(last + BRISK));
+                (brisk_until, brisk) = (Instant::now() + BRISK_FOR, BRISK);
+                next = last.map_or(next, |last: Instant| next.min(last + brisk));
+                continue;
+            }
+            () = signals.common_change.notified() => {
+                let now = Instant::now();
+                let common = BRISK.max(*pace.borrow() / 4);
+                brisk = if now < brisk_until { brisk.min(common) } else { common };
+                brisk_until = now + BRISK_FOR;
+                next = last.map_or(next, |last: Instant| next.min(last + brisk));
                 continue;
             }
             () = reports.closed() => return,
@@ -127,7 +138,7 @@ pub(super) async fn run(
         let every = *pace.borrow();
         next = began
             + match () {
-                () if began < brisk_until => every.min(BRISK),
+                () if began < brisk_until => every.min(brisk),
                 () if is_failing => every.min(FAILING),
                 () => every,
             };

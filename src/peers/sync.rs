@@ -190,7 +190,7 @@ impl Controller {
 
     /// A server lists what an object declares a moment after it has told of the object, so all are asked soon.
     fn expect_changes(&self) {
-        self.loops.values().for_each(|known| known.signals.change.notify_one());
+        self.loops.values().for_each(|known| known.signals.common_change.notify_one());
     }
 
     /// Publishes what is known if anything is new.

@@ -130,6 +130,34 @@ async fn burst_of_events_is_two_syncs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn not_found_is_held_back_until_what_a_new_peer_says_is_in_the_table() {
+    for mode in [RouteSync::WatchBased, RouteSync::Periodic] {
+        let mut scene = Scene::new(mode);
+        for _ in 0..20 {
+            scene.second().await;
+        }
+        scene.fixture.cluster.add(&peer("node-new"), Instant::now());
+        scene.publish().unwrap();
+        advance(SECOND / 100).await;
+        scene.fixture.report("node-new", reading(&["events.k8s.io/v1=events"]));
+        let (began, mut held_back) = (Instant::now(), 0);
+        let last = loop {
+            if let Some(view) = scene.publish() {
+                match decision(&view, "/apis/events.k8s.io/v1/events") {
+                    "peer" => break view,
+                    other => assert_eq!(other, "local, then 503", "{mode:?}"),
+                }
+                held_back += 1;
+            }
+            advance(SECOND / 100).await;
+            assert!(began.elapsed() <= 10 * SECOND, "{mode:?}");
+        };
+        assert!(held_back > 0, "{mode:?}");
+        assert_eq!(decision(&last, "/apis/nobodys.k8s.io/v1/things"), "local", "{mode:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn sync_that_cannot_read_a_server_is_an_error_and_one_that_finds_nothing_new_is_none() {
     let mut scene = Scene::new(RouteSync::Periodic);
     for _ in 0..20 {
@@ -175,7 +203,7 @@ async fn local_server_that_stops_is_spared_and_comes_back_step_by_step() {
         let info = RequestInfo::parse(&Method::GET, &uri).unwrap();
         match decide(&info, Hop::First, &view.routes) {
             Decision::Upstream { otherwise: Some(peers), .. } => {
-                (0..100).filter(|client| peers.go_first(*client)).count()
+                (0..100).filter(|client| peers.go_first(|| *client)).count()
             }
             Decision::Peer(_) => 100,
             other => panic!("{other:?}"),

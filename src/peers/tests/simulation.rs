@@ -183,6 +183,14 @@ async fn hundred_peers_and_five_thousand_resources_converge_with_few_messages() 
     assert!(sent <= 2 * PEERS * 7, "{sent} messages in a quiet minute");
     assert_eq!(simulation.syncs(), before, "nothing has changed");
 
+    for _ in 0..20 {
+        // A CRD is created, and another one.
+        simulation.signals.iter().for_each(|signals| signals.common_change.notify_one());
+        simulation.pass(SECOND / 4).await;
+    }
+    let sent = simulation.sent();
+    assert!(sent <= 2 * PEERS * 4, "{sent} messages while twenty objects declare resources within five seconds");
+
     simulation.state.send_modify(|state| state.upgraded = PEERS / 2);
     for signal in &simulation.signals[..PEERS / 2] {
         signal.announced(Some(&"holder before".to_owned()), "holder after");
