@@ -1,12 +1,13 @@
 //! What is known of every server: events go in, and whatever is new makes the view due. No I/O, time is a parameter.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
 use super::LOG;
-use super::cache::Memory;
+use super::cache::{Memory, Remembered};
 use super::details::Details;
 use super::exclusions::{Excluded, Problem};
 use super::health::UNHEARD_LIMIT;
@@ -148,7 +149,8 @@ impl Cluster {
         is_news
     }
 
-    /// Adds a peer. One that was known under the same ID, but reached otherwise, keeps what is known of it.
+    /// Adds a peer. One that was known under the same ID, but reached otherwise, keeps what is known of it. Of one that is
+    /// where another was, the last known is what that one served: it may be the same server under a new name.
     pub(super) fn add(&mut self, peer: &Arc<Peer>, now: Instant) {
         let known = self.peers.remove(&peer.id);
         let is_new = known.as_ref().and_then(|server| server.peer.as_ref()) != Some(peer);
@@ -158,10 +160,20 @@ impl Cluster {
         }
         let server = match known {
             Some(known) => Server { hostname: peer.hostname.clone(), peer: Some(Arc::clone(peer)), ..known },
-            None => Server::new(peer.id.clone(), &peer.hostname, Some(Arc::clone(peer)), now),
+            None => {
+                let mut server = Server::new(peer.id.clone(), &peer.hostname, Some(Arc::clone(peer)), now);
+                self.at(peer.address).into_iter().for_each(|remembered| server.restore(remembered));
+                server
+            }
         };
         self.peers.insert(peer.id.clone(), server);
         self.due.routes(is_new, now);
+    }
+
+    /// What is known of the peer that is reached at an address.
+    fn at(&self, address: SocketAddr) -> Option<Remembered> {
+        let is_there = |server: &&Server| server.peer.as_ref().is_some_and(|peer| peer.address == address);
+        self.peers.values().find(is_there)?.remember()
     }
 
     /// Forgets a peer that has left for good.

@@ -119,8 +119,9 @@ pub(super) fn aggregated(documents: &Documents) -> ApiGroupDiscoveryList {
 }
 
 fn peer(name: &str) -> Arc<Peer> {
-    let address = "127.0.0.1:1".parse().unwrap();
-    let id = ServerId::from_hostname(name);
+    // One of its own.
+    let port = name.bytes().fold(1, |port: u16, byte| port.wrapping_mul(31).wrapping_add(byte.into()));
+    let (id, address) = (ServerId::from_hostname(name), ([127, 0, 0, 1], port).into());
     Arc::new(Peer { id, hostname: name.to_owned(), address, kind: PeerKind::Front })
 }
 
@@ -400,6 +401,21 @@ async fn peer_at_a_new_address_keeps_what_is_known_of_it() {
     assert_eq!(fixture.listed(), ["apps/v1=deployments", "batch/v1=jobs"], "its new loop has not read anything yet");
     fixture.cluster.remove(&moved.id, Instant::now());
     assert_eq!(fixture.listed(), ["apps/v1=deployments"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn server_under_a_new_name_is_listed_as_before_until_it_is_heard() {
+    let mut fixture = Fixture::heard(&["apps/v1=deployments"], &["batch/v1=jobs"]);
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v1/jobs"), "peer");
+    let before = peer("node-b");
+    let renamed = Arc::new(Peer { address: before.address, ..Peer::clone(&peer("node-renamed")) });
+    fixture.cluster.add(&renamed, Instant::now());
+    fixture.cluster.remove(&before.id, Instant::now());
+    assert_eq!(fixture.listed(), ["apps/v1=deployments", "batch/v1=jobs"]);
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v1/jobs"), "nobody", "it may be another server");
+    fixture.report("node-renamed", reading(&["events.k8s.io/v1=events"]));
+    assert_eq!(fixture.listed(), ["apps/v1=deployments", "events.k8s.io/v1=events"]);
+    assert_eq!(decision(&fixture.view(), "/apis/batch/v1/jobs"), "local");
 }
 
 /// A server that answers after `delay`.

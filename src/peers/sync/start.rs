@@ -104,6 +104,19 @@ impl Controller {
         let wanted = known_peers(&self.setup, &self.found, &self.remembered.peers);
         self.pace.send_replace(self.setup.intervals.of_peers(wanted.len()));
         let ids: BTreeSet<&ServerId> = wanted.iter().map(|peer| &peer.id).collect();
+        for peer in &wanted {
+            if self.loops.get(&peer.id).is_some_and(|known| known.peer.as_ref() == Some(peer)) {
+                continue;
+            }
+            self.cluster.add(peer, Instant::now());
+            let mut client = ServerClient::new(Arc::clone(&connector), peer.address, Arc::clone(&self.identity));
+            if peer.kind == PeerKind::Front {
+                client = client.expecting_front(&peer.hostname);
+            }
+            let metrics = self.metrics.peer(&peer.hostname);
+            self.start(peer.id.clone(), Some(Arc::clone(peer)), client, metrics, outlets);
+        }
+        // Last, so that one at the same address takes over what is known.
         let gone: Vec<ServerId> = self.cluster.peers.keys().filter(|id| !ids.contains(id)).cloned().collect();
         for id in gone {
             self.cluster.remove(&id, Instant::now());
@@ -111,18 +124,6 @@ impl Controller {
                 stopped.metrics.left();
                 stopped.abort();
             }
-        }
-        for peer in wanted {
-            if self.loops.get(&peer.id).is_some_and(|known| known.peer.as_ref() == Some(&peer)) {
-                continue;
-            }
-            self.cluster.add(&peer, Instant::now());
-            let mut client = ServerClient::new(Arc::clone(&connector), peer.address, Arc::clone(&self.identity));
-            if peer.kind == PeerKind::Front {
-                client = client.expecting_front(&peer.hostname);
-            }
-            let metrics = self.metrics.peer(&peer.hostname);
-            self.start(peer.id.clone(), Some(peer), client, metrics, outlets);
         }
     }
 
