@@ -168,7 +168,10 @@ impl ServerReader {
         let documents = join(api.refresh(client, limits, known), apis.refresh(client, limits, known));
         let (documents, is_stopping) = join(documents, stopping).await;
         let failure = failure_of(documents);
-        self.is_stopping = is_stopping;
+        // A server that stops may refuse the rest before it is gone: that changes nothing.
+        if failure.is_none() {
+            self.is_stopping = is_stopping;
+        }
         let has_arrived = failure.is_none() && !self.is_settled;
         self.is_settled = failure.is_none();
         self.tell(has_arrived);
@@ -217,8 +220,12 @@ impl Source for ServerReader {
                 Some((failure, super::chain(&error)))
             }
         };
-        let is_stopping = failure.is_none() && self.is_stopping;
-        Reading { api: self.api.document.clone(), apis: self.apis.document.clone(), failure, is_stopping }
+        Reading {
+            api: self.api.document.clone(),
+            apis: self.apis.document.clone(),
+            failure,
+            is_stopping: self.is_stopping,
+        }
     }
 
     fn forget_connections(&mut self) {

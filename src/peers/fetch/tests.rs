@@ -220,6 +220,41 @@ async fn server_that_starts_is_not_believed_before_it_is_ready() {
 }
 
 #[tokio::test]
+async fn server_that_stops_is_stopping_until_it_says_otherwise() {
+    let fixture = Fixture::new();
+    // What it answers to the question whether it stops, and to everything.
+    let codes = watch::Sender::new([StatusCode::OK; 2]);
+    let told = codes.subscribe();
+    let server = fixture
+        .server(move |request| {
+            let [stopping, all] = *told.borrow();
+            async move {
+                match request.uri().path() {
+                    _ if all != StatusCode::OK => reply(all, JSON, "{}"),
+                    "/readyz/shutdown" => reply(stopping, "text/plain", ""),
+                    path => v2(path),
+                }
+            }
+        })
+        .await;
+    let known = KnownLists::default();
+    let mut reader = ServerReader::local(fixture.client(server.address()), Limits::default(), known);
+    let (ok, failing) = (StatusCode::OK, StatusCode::INTERNAL_SERVER_ERROR);
+    for (now, is_failed, is_stopping) in [
+        ([ok, ok], false, false),
+        ([failing, ok], false, true),
+        ([failing, StatusCode::SERVICE_UNAVAILABLE], true, true),
+        ([ok, ok], false, false),
+        ([ok, StatusCode::SERVICE_UNAVAILABLE], true, false),
+    ] {
+        codes.send_replace(now);
+        let reading = reader.read().await;
+        assert_eq!((reading.failure.is_some(), reading.is_stopping), (is_failed, is_stopping), "{now:?}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn equal_document_without_entity_tag_counts_as_unchanged() {
     let fixture = Fixture::new();
     let server = fixture.server(|request| async move { v2(request.uri().path()) }).await;
