@@ -1,6 +1,7 @@
 //! The whole loop against servers on loopback, over TLS: good ones, and what a bad one can do.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use data_encoding::HEXUPPER;
@@ -159,6 +160,28 @@ async fn documents_of_servers_that_differ_are_merged() {
     assert_eq!(find(&published, "/openapi/v3/apis/new/v1"), NEW);
     assert_eq!(find(&published, "/openapi/v2"), r#"{"paths":{"/v1.36.0":1,"/v1.37.0":1}}"#);
     assert_eq!(published.missing, "");
+    fixture.stop().await;
+}
+
+#[tokio::test]
+async fn documents_that_a_server_publishes_by_turns_are_both_merged() {
+    const TURN: &str = r#"{"paths":{"/turn":1}}"#;
+    let requests = Arc::new(AtomicUsize::new(0));
+    let by_turns = move |target: &str| {
+        let (path, hash) = target.split_once("?hash=").unwrap_or((target, ""));
+        if !["/openapi/v3", "/openapi/v3/apis/new/v1"].contains(&path) {
+            return None;
+        }
+        let text = if requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) { NEW } else { TURN };
+        if !hash.is_empty() && hash != HEXUPPER.encode(text.as_bytes()) {
+            return Some(reply(StatusCode::MOVED_PERMANENTLY, "text/plain", ""));
+        }
+        Some(good(path, "v1.37.0", &[("api/v1", NEW), ("apis/new/v1", text)]))
+    };
+    let mut fixture = Fixture::new(Limits::default(), by_turns).await;
+    let is_merged =
+        |published: &Published| find(published, "/openapi/v3/apis/new/v1") == r#"{"paths":{"/new":1,"/turn":1}}"#;
+    timeout(PATIENCE, fixture.published.wait_for(is_merged)).await.expect("both are found in time").unwrap();
     fixture.stop().await;
 }
 
