@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::decision::{Elsewhere, NotFound};
 use super::served::Verb;
-use super::standing::RoutingTable;
+use super::standing::{RoutingTable, Share};
 use super::table::Routes;
 use crate::apimachinery::gvr::GroupVersionResource;
 use crate::apimachinery::peer::Peer;
@@ -41,10 +41,12 @@ impl<'v> Candidates<'v> {
     }
 
     /// Whether these are asked before a local server that can answer as well, by this client, named by a number that is
-    /// evenly spread: while the local server stops, and less and less in the first moments after it has come back.
+    /// evenly spread: while the local server stops, and less and less in the first moments after it has come back. Else
+    /// nobody asks for the number.
     #[must_use]
-    pub fn go_first(&self, client: u64) -> bool {
-        !self.table.local_share().includes(client)
+    pub fn go_first(&self, client: impl FnOnce() -> u64) -> bool {
+        let share = self.table.local_share();
+        share != Share::ALL && !share.includes(client())
     }
 
     /// The same, asked in the place of a local server that could answer.

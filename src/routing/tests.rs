@@ -395,7 +395,7 @@ fn local_server_shares_what_peers_can_answer_as_well() {
         let (table, uri) = (RoutingTable::new(cluster.table().shared(), standing), path.parse::<Uri>().unwrap());
         match decide(&RequestInfo::parse(&method, &uri).unwrap(), Hop::First, &table) {
             Decision::Upstream { otherwise: Some(peers), .. } => {
-                (0..100).filter(|client| peers.go_first(*client)).count()
+                (0..100).filter(|client| peers.go_first(|| *client)).count()
             }
             Decision::Upstream { otherwise: None, .. } => 0,
             other => panic!("{other:?}"),
