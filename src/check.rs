@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::Path;
 
-use crate::settings::{Flags, Settings};
+use crate::settings::{Flags, Peering, Settings};
 use crate::telemetry::Chain;
 
 /// How grave a finding is.
@@ -82,6 +82,7 @@ pub fn run(
     let mut findings = vec![Finding::good("settings fit together")];
     findings.extend(settings.warnings.iter().map(|warning| Finding::warning(warning.clone(), "")));
     findings.extend(uid_headers(&settings));
+    findings.extend(peer_networks(&settings));
     findings.extend(certificates::check(&settings));
     findings.extend(ports::check(&settings));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -94,6 +95,16 @@ fn uid_headers(settings: &Settings) -> Option<Finding> {
         Finding::warning(
             "the UID of certificate users does not reach the server",
             "from Kubernetes 1.33 on, add --requestheader-uid-headers=X-Remote-Uid to every kube-apiserver",
+        )
+    })
+}
+
+fn peer_networks(settings: &Settings) -> Option<Finding> {
+    let Peering::On(peering) = &settings.peering else { return None };
+    peering.cidrs.is_empty().then(|| {
+        Finding::warning(
+            "a Lease may name a peer at almost any address",
+            "name the networks of the control-plane nodes: --peer-cidrs=10.0.0.0/24",
         )
     })
 }

@@ -25,7 +25,7 @@ const GRANT: &str = "kubectl apply -f kubeadm/rbac.yaml";
 const RIGHTS: &[(&str, &str, &str, &[&str])] = &[
     ("apiextensions.k8s.io", "customresourcedefinitions", "", &["list", "watch"]),
     ("apiregistration.k8s.io", "apiservices", "", &["list", "watch"]),
-    ("coordination.k8s.io", "leases", NAMESPACE, &["get", "list", "watch", "create", "patch", "delete"]),
+    ("coordination.k8s.io", "leases", NAMESPACE, &["list", "watch", "create", "patch", "delete"]),
 ];
 
 pub(super) async fn check(settings: &Settings, kubeconfig: Option<&Path>) -> Vec<Finding> {

@@ -48,8 +48,17 @@ fn only_the_server_is_missing_where_all_is_well() {
     let bad = of(&findings, Verdict::Bad);
     assert!(bad.iter().all(|finding| finding.contains("--upstream")) && bad.len() == 2, "{bad:#?}");
     let warnings = of(&findings, Verdict::Warning);
-    assert_eq!(warnings.len(), 2, "UID and kubeconfig: {warnings:#?}");
+    assert_eq!(warnings.len(), 3, "UID, networks of peers and kubeconfig: {warnings:#?}");
     assert!(warnings.iter().all(|warning| warning.contains("\n    ")), "{warnings:#?}");
+}
+
+#[test]
+fn networks_of_peers_that_are_named_are_no_finding() {
+    let (_directory, control_plane) = control_plane();
+    let found = |changed: &[(&str, String)]| of(&found(&control_plane, changed), Verdict::Warning).join("\n");
+    assert!(found(&[]).contains("--peer-cidrs"));
+    assert!(!found(&[("peer-cidrs", "10.0.0.0/24".to_owned())]).contains("--peer-cidrs"));
+    assert!(!found(&[("peer-ca-file", String::new())]).contains("--peer-cidrs"), "without peers");
 }
 
 #[test]
