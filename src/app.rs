@@ -83,7 +83,10 @@ pub fn serve(settings: &Settings) -> Result<(), BoxError> {
         .build()?;
     runtime.block_on(async {
         let mut signals = Signals::install()?;
-        let bound = start(settings, workers()).await?;
+        let bound = tokio::select! {
+            bound = start(settings, workers()) => bound?,
+            () = signals.next() => return Ok(()),
+        };
         signals.next().await;
         tracing::info!("stopping");
         tokio::select! {

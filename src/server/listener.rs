@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::connection::{self, Stop};
 use super::{Front, cutoff};
@@ -19,6 +19,13 @@ use crate::tls::Acceptor;
 
 /// Pause after an accept that failed for want of descriptors or memory: trying at once would only spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Time for another program to leave the port: on a node that gets a front, the kube-apiserver which the kubelet is moving
+/// to 127.0.0.1. A start that failed would be tried again later and later.
+const BIND_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Pause between two looks at it.
+const BIND_PAUSE: Duration = Duration::from_millis(50);
 
 /// Connections that may wait in the system for being accepted: tokio's choice.
 const BACKLOG: usize = 1024;
@@ -40,16 +47,14 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds the port on every address.
+    /// Binds the port on every address. Where another program has it, that one gets a minute to leave it.
     ///
     /// # Errors
     /// If one of them cannot be bound.
     pub async fn bind(addresses: &[IpAddr], port: u16) -> Result<Self, BindError> {
         let mut sockets = Vec::new();
         for address in addresses {
-            let address = SocketAddr::new(*address, port);
-            let socket = TcpListener::bind(address).await.map_err(|source| BindError { address, source })?;
-            sockets.push(socket);
+            sockets.push(bind(SocketAddr::new(*address, port)).await?);
         }
         Ok(Self { sockets })
     }
@@ -68,6 +73,21 @@ impl Listener {
     }
 }
 
+/// Takes one address.
+async fn bind(address: SocketAddr) -> Result<TcpListener, BindError> {
+    let is_taken = |bound: &io::Result<_>| bound.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse);
+    let mut bound = TcpListener::bind(address).await;
+    if is_taken(&bound) {
+        tracing::warn!(%address, patience = ?BIND_PATIENCE, "another program has this port; waiting until it leaves");
+    }
+    let until = Instant::now() + BIND_PATIENCE;
+    while is_taken(&bound) && Instant::now() < until {
+        sleep(BIND_PAUSE).await;
+        bound = TcpListener::bind(address).await;
+    }
+    bound.map_err(|source| BindError { address, source })
+}
+
 async fn accept(socket: TcpListener, workers: Arc<Workers>, mut drain: drain::Watcher) {
     loop {
         let accepted = tokio::select! {
@@ -83,7 +103,7 @@ async fn accept(socket: TcpListener, workers: Arc<Workers>, mut drain: drain::Wa
             Err(error) if is_of_the_connection(&error) => {}
             Err(error) => {
                 tracing::error!(%error, "cannot accept connections");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                sleep(ACCEPT_PAUSE).await;
             }
         }
     }
@@ -185,5 +205,47 @@ async fn run(
     if timeout(cutoff::AFTER, all_gone.recv()).await.is_err() {
         trigger.start();
         let _ = timeout(cutoff::DEADLINE - cutoff::AFTER, all_gone.recv()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn other_program() -> (std::net::TcpListener, SocketAddr) {
+        let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = other.local_addr().unwrap();
+        (other, address)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn port_is_taken_as_soon_as_another_program_leaves_it() {
+        let (other, address) = other_program();
+        let began = Instant::now();
+        let leaves = async {
+            sleep(BIND_PATIENCE / 2).await;
+            drop(other);
+        };
+        let addresses = [address.ip()];
+        let (bound, ()) = tokio::join!(Listener::bind(&addresses, address.port()), leaves);
+        assert_eq!(bound.unwrap().addresses(), [address]);
+        assert!(began.elapsed() <= BIND_PATIENCE / 2 + BIND_PAUSE, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn port_that_nobody_leaves_is_an_error_that_says_who_it_may_be() {
+        let (_other, address) = other_program();
+        let began = Instant::now();
+        let error = Listener::bind(&[address.ip()], address.port()).await.err().unwrap().to_string();
+        assert!(error.starts_with(&format!("cannot listen on {address}: is another program (a kube-api")), "{error}");
+        assert!(began.elapsed() >= BIND_PATIENCE, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn address_that_is_not_of_this_node_is_an_error_at_once() {
+        let began = Instant::now();
+        let address = "192.0.2.1".parse().unwrap();
+        assert!(Listener::bind(&[address], 6443).await.is_err());
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 }
