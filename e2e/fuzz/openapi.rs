@@ -14,6 +14,9 @@ const V3: &str = include_str!("seeds/v3.json");
 /// The protobuf form of a document with the path `/a` and the schema `A`.
 const V3_PROTOBUF: &str = "\x0a\x053.0.0\x22\x08\x0a\x06\x0a\x02/a\x12\x00\x2a\x09\x0a\x07\x0a\x05\x0a\x01A\x12\x00";
 
+/// The same of OpenAPI v2.
+const V2_PROTOBUF: &str = "\x0a\x032.0\x12\x00\x42\x08\x12\x06\x0a\x02/a\x12\x00\x4a\x07\x0a\x05\x0a\x01A\x12\x00";
+
 #[test]
 fn openapi_indexes() {
     check!().with_type::<Edits>().with_iterations(RUNS).for_each(|edits| {
@@ -36,10 +39,14 @@ fn openapi_documents_in_json() {
 
 #[test]
 fn openapi_documents_in_protobuf() {
-    assert!(merge::check(Kind::V3, V3.as_bytes(), Some(V3_PROTOBUF.as_bytes())).is_ok());
-    check!().with_type::<[Edits; 3]>().with_iterations(RUNS).for_each(|[newer, older, protobuf]| {
-        let newer = (V3.as_bytes().to_vec(), Some(newer.of(V3_PROTOBUF)));
-        merged_is_a_document(Kind::V3, &[newer, (older.of(V3), Some(protobuf.of(V3_PROTOBUF)))]);
+    let forms = [(Kind::V3, V3, V3_PROTOBUF), (Kind::V2, V2, V2_PROTOBUF)];
+    for (kind, json, protobuf) in forms {
+        assert!(merge::check(kind, json.as_bytes(), Some(protobuf.as_bytes())).is_ok(), "{kind:?}");
+    }
+    check!().with_type::<(bool, [Edits; 3])>().with_iterations(RUNS).for_each(|(is_v2, [newer, older, edits])| {
+        let (kind, json, protobuf) = forms[usize::from(*is_v2)];
+        let newer = (json.as_bytes().to_vec(), Some(newer.of(protobuf)));
+        merged_is_a_document(kind, &[newer, (older.of(json), Some(edits.of(protobuf)))]);
     });
 }
 

@@ -6,6 +6,10 @@ use serde_json::{Value, json};
 /// Ending of the groups that a CRD or an APIService defines.
 const DEFINED: &str = "example.com";
 
+/// All that upstream alters of what a peer lists: servers before 1.34 write this of every group, with nothing in it, and
+/// the merged list does not have it.
+const NORMALIZED: &str = "creationTimestamp";
+
 /// The group by which a set is known to have arrived.
 pub(crate) fn mark(set: usize, peer: usize) -> String {
     format!("set{set}.peer{peer}.k8s.io")
@@ -68,7 +72,11 @@ fn made(name: &str, random: &mut Random) -> Value {
     let all = ["v1", "v2", "v1beta1", "v1alpha1", "v2beta2"];
     let versions: Vec<&str> = random.shuffled(&all).into_iter().take(1 + random.below(3)).collect();
     let versions: Vec<Value> = versions.into_iter().map(|version| made_version(name, version, random)).collect();
-    json!({ "metadata": { "name": name }, "versions": versions })
+    let mut metadata = json!({ "name": name });
+    if random.below(2) == 0 {
+        metadata[NORMALIZED] = Value::Null;
+    }
+    json!({ "metadata": metadata, "versions": versions })
 }
 
 fn made_version(group: &str, version: &str, random: &mut Random) -> Value {
