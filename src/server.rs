@@ -14,6 +14,7 @@ mod loss;
 mod metrics;
 mod openapi;
 mod peer_metrics;
+mod record;
 mod refusal;
 mod reroute;
 
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::Bytes;
 use http::header::{CONNECTION, USER_AGENT};
+use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 
@@ -109,14 +111,16 @@ async fn respond(front: &Front, context: &Arc<Context>, request: Request<Incomin
         info.as_ref().map_or(("", false), |info| (info.verb.as_ref(), info.is_long_running()));
     let in_flight = front.metrics.begin(verb, is_long_running);
     let open = context.activity.begin();
-    let answer = answer(front, context, info.as_ref(), request);
+    let answer = answer(front, context, info.as_ref(), &wording, request);
     let answer = match is_long_running {
         true => before_cutoff(context, Repeatable::from(&method), answer).await,
         false => answer.await,
     };
     let answer = answer.unwrap_or_else(|error| {
         tracing::debug!(client = %context.client, error = %Chain(&error), "answered with an error");
-        Answer::Made(error.into_response(&wording))
+        let mut response = error.into_response(&wording);
+        error::add_audit_id(&mut response, &wording);
+        Answer::Made(response)
     });
     if answer.status() == StatusCode::UNAUTHORIZED {
         context.activity.end();
@@ -127,9 +131,8 @@ async fn respond(front: &Front, context: &Arc<Context>, request: Request<Incomin
             let ending = is_long_running.then_some(if verb == "watch" { Ending::Whole } else { Ending::BrokenOff });
             stream(response, (in_flight, open), context, ending)
         }
-        Answer::Made(mut response) => {
+        Answer::Made(response) => {
             in_flight.answered(response.status().as_u16());
-            error::add_audit_id(&mut response, &wording);
             body::framed(response, &method)
         }
     }
@@ -175,6 +178,7 @@ async fn answer(
     front: &Front,
     context: &Context,
     info: Option<&RequestInfo<'_>>,
+    wording: &Wording,
     request: Request<Incoming>,
 ) -> Result<Answer, Error> {
     let (head, body) = request.into_parts();
@@ -182,52 +186,18 @@ async fn answer(
     let body = RequestBody::from(body);
     head::check(&head)?;
     let caller = front.authenticator.authenticate(&context.identity, &head)?;
+    let view = front.view.load_full();
+    let mut answer = Call { front, context, caller: &caller, view: &view, info }.answer(head, body).await;
+    if let Ok(Answer::Made(response)) = &mut answer {
+        error::add_audit_id(response, wording);
+        record::answered_here(&caller, info, wording, response);
+    }
     if *caller.kind() == CallerKind::Anonymous {
-        // As kube-apiserver: nobody in particular gets one HTTP/2 connection to flood.
+        // As kube-apiserver, with the answer: nobody in particular gets one HTTP/2 connection to flood.
         // Source: https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/filters/authentication.go
         context.activity.end();
     }
-    let view = front.view.load_full();
-    let call = Call { front, context, caller: &caller, view: &view, info };
-    let mut decision = info.map(|info| routing::decide(info, caller.hop(), &view.routes));
-    if let Some(Decision::Discovery(path)) = &decision {
-        if let Some(answer) = call.discovery(path, &head).await? {
-            return Ok(answer);
-        }
-        decision = info.map(|info| routing::unmerged(info, caller.hop(), &view.routes));
-    }
-    let mut is_listed = false;
-    if let (Some(Decision::OpenApi), Some(info)) = (&decision, info) {
-        match view.openapi.find(&info.path) {
-            Found::Here(page) => return call.openapi(&page, &head).await,
-            Found::Unavailable(why) => return Err(Error::Unavailable(why)),
-            Found::Upstream => is_listed = true,
-            Found::Unknown => {}
-        }
-    }
-    if let Some(Decision::Metrics) = &decision {
-        return call.exposition(&head).await;
-    }
-    let prepared = front.forwarder.prepare(&caller, context.client, Request::from_parts(head, body))?;
-    match decision {
-        Some(Decision::OpenApi) => call.to_publisher(prepared, is_listed).await,
-        None | Some(Decision::Discovery(_) | Decision::Metrics) => {
-            call.to_upstream(prepared, NotFound::Pass, call.stand_ins()).await
-        }
-        Some(Decision::Upstream { not_found, otherwise, .. }) => {
-            let client = call.client_number(prepared.head().headers().get(USER_AGENT));
-            match otherwise.filter(|peers| peers.go_first(client)) {
-                Some(peers) => call.sparing_local(peers, prepared, not_found).await,
-                None => call.to_upstream(prepared, not_found, otherwise.or_else(|| call.stand_ins())).await,
-            }
-        }
-        Some(Decision::Peer(candidates)) => call.to_peers(candidates, prepared).await,
-        Some(Decision::Unavailable(unavailable)) => {
-            front.reroutes.refused(&unavailable);
-            Err(Error::Unavailable("no server that serves this resource can be reached"))
-        }
-    }
-    .map(Answer::Streamed)
+    answer
 }
 
 /// One request and what is known about it.
@@ -240,6 +210,50 @@ struct Call<'a> {
 }
 
 impl<'v> Call<'v> {
+    /// Decides who answers, and has it answered.
+    async fn answer(&self, head: Parts, body: RequestBody) -> Result<Answer, Error> {
+        let mut decision = self.info.map(|info| routing::decide(info, self.caller.hop(), &self.view.routes));
+        if let Some(Decision::Discovery(path)) = &decision {
+            if let Some(answer) = self.discovery(path, &head).await? {
+                return Ok(answer);
+            }
+            decision = self.info.map(|info| routing::unmerged(info, self.caller.hop(), &self.view.routes));
+        }
+        let mut is_listed = false;
+        if let (Some(Decision::OpenApi), Some(info)) = (&decision, self.info) {
+            match self.view.openapi.find(&info.path) {
+                Found::Here(page) => return self.openapi(&page, &head).await,
+                Found::Unavailable(why) => return Err(Error::Unavailable(why)),
+                Found::Upstream => is_listed = true,
+                Found::Unknown => {}
+            }
+        }
+        if let Some(Decision::Metrics) = &decision {
+            return self.exposition(&head).await;
+        }
+        let prepared =
+            self.front.forwarder.prepare(self.caller, self.context.client, Request::from_parts(head, body))?;
+        match decision {
+            Some(Decision::OpenApi) => self.to_publisher(prepared, is_listed).await,
+            None | Some(Decision::Discovery(_) | Decision::Metrics) => {
+                self.to_upstream(prepared, NotFound::Pass, self.stand_ins()).await
+            }
+            Some(Decision::Upstream { not_found, otherwise, .. }) => {
+                let client = || self.client_number(prepared.head().headers().get(USER_AGENT));
+                match otherwise.filter(|peers| peers.go_first(client)) {
+                    Some(peers) => self.sparing_local(peers, prepared, not_found).await,
+                    None => self.to_upstream(prepared, not_found, otherwise.or_else(|| self.stand_ins())).await,
+                }
+            }
+            Some(Decision::Peer(candidates)) => self.to_peers(candidates, prepared).await,
+            Some(Decision::Unavailable(unavailable)) => {
+                self.front.reroutes.refused(&unavailable);
+                Err(Error::Unavailable("no server that serves this resource can be reached"))
+            }
+        }
+        .map(Answer::Streamed)
+    }
+
     /// Sends to the co-located server; while it is down, to a peer that can answer in its place.
     ///
     /// Safety of retry: a peer is tried only after [`Failure::Unsent`].
@@ -253,7 +267,7 @@ impl<'v> Call<'v> {
         match self.front.forwarder.send(self.caller, Destination::Upstream, prepared).await {
             Ok(response) => self.found(response, not_found).await,
             Err(Failure::Unsent(prepared, cause)) => {
-                tracing::warn!(target: MIXED_VERSION_PROXY, cause = %Chain(&cause), "local server cannot be reached");
+                self.local_unreachable(&cause);
                 match stand_ins {
                     Some(candidates) => {
                         self.front.reroutes.by_peer.retries.increment(1);
@@ -263,6 +277,15 @@ impl<'v> Call<'v> {
                 }
             }
             Err(Failure::Interrupted(cause)) => Err(Error::Interrupted(cause, repeatable)),
+        }
+    }
+
+    /// Says so loudly only as long as it is news.
+    fn local_unreachable(&self, cause: &forward::Unsent) {
+        let cause = Chain(cause);
+        match self.view.local.available {
+            true => tracing::warn!(target: MIXED_VERSION_PROXY, %cause, "local server cannot be reached"),
+            false => tracing::debug!(target: MIXED_VERSION_PROXY, %cause, "local server cannot be reached"),
         }
     }
 

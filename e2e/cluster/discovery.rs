@@ -133,3 +133,18 @@ pub(crate) async fn who_may_not_read_discovery_gets_the_servers_own_answer(clust
     }
     Ok(())
 }
+
+/// The audit log of the server does not see it.
+pub(crate) async fn answer_given_here_is_logged(cluster: &Cluster) -> Result<()> {
+    const AUDIT_ID: &str = "6e2f7c51-7a52-4c05-9d5f-0d1a8b4c7e11";
+    let front = cluster.node("node-a").front();
+    let client = cluster.client(front, &cluster.admin()).with_header("accept", AGGREGATED);
+    let answer = client.with_header("audit-id", AUDIT_ID).get("/apis").await?.success()?;
+    ensure!(answer.header("audit-id") == Some(AUDIT_ID), "{:?}", answer.headers);
+    let log = front.process().log_text();
+    let line = log.lines().find(|line| line.contains(AUDIT_ID)).context("no line with the Audit-Id")?;
+    for words in ["aggregated_discovery: answered here", "user=\"kubernetes-admin\"", "path=\"/apis\"", "code=200"] {
+        ensure!(line.contains(words), "{words} is not in {line}");
+    }
+    Ok(())
+}

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
             watches::five_hundred_watches_of_a_resource_all_get_an_event,
             discovery::all_fronts_answer_with_the_same_document,
             discovery::unchanged_document_is_not_sent_again,
+            discovery::answer_given_here_is_logged,
             discovery::custom_resource_is_usable_at_once_and_listed_everywhere,
             freshness::changes_on_a_server_show_through_every_node,
             freshness::custom_resource_in_a_built_in_group_hides_nothing,

@@ -4,6 +4,7 @@
 //! certificate: those are in the log.
 
 use bytes::Bytes;
+use http::header::{ACCEPT, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri};
 
 use super::head;
@@ -18,7 +19,7 @@ const NO_RETRY_AFTER: u16 = 0;
 
 /// Identifies a request in the audit log. A client may choose it.
 /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/endpoints/filters/audit_init.go>
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+pub(super) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Why a request is not answered by any server.
 #[derive(Debug, thiserror::Error)]
@@ -91,12 +92,17 @@ pub(super) struct Wording {
 impl Wording {
     pub(super) fn of(headers: &HeaderMap, uri: &Uri) -> Self {
         let mut kept = HeaderMap::with_capacity(4);
-        for name in [http::header::ACCEPT, http::header::USER_AGENT, AUDIT_ID] {
+        for name in [ACCEPT, USER_AGENT, AUDIT_ID] {
             if let Some(value) = headers.get(&name) {
                 kept.insert(name, value.clone());
             }
         }
         Self { headers: kept, uri: uri.clone() }
+    }
+
+    /// What the client calls itself, as far as it can be read.
+    pub(super) fn user_agent(&self) -> &str {
+        self.headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }
 
