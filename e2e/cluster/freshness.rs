@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::support::{AGGREGATED, BUNDLES, NOTICED, discovery, ensure_unavailable, eventually, versions_of};
 
 pub(crate) const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+pub(crate) const SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const GROUP: &str = "fresh.peerfront.example";
 
 /// Between looks: a small part of what is measured.
@@ -41,11 +41,11 @@ pub(crate) fn definition(plural: &str, group: &str, versions: &[&str]) -> Value 
 }
 
 /// A group version whose server does not exist.
-fn service(version: &str) -> Value {
+pub(crate) fn service(group: &str, version: &str) -> Value {
     json!({
-        "metadata": { "name": format!("{version}.{GROUP}") },
+        "metadata": { "name": format!("{version}.{group}") },
         "spec": {
-            "group": GROUP,
+            "group": group,
             "version": version,
             "groupPriorityMinimum": 1000,
             "versionPriority": 15,
@@ -84,11 +84,32 @@ async fn listed(client: Client, expected: Vec<String>) -> Result<Instant> {
         let versions = versions_of(&discovery(&client).await?.json()?, GROUP);
         let names: Vec<&str> = versions.iter().filter_map(|version| version["version"].as_str()).collect();
         if names == expected {
-            return Ok(Instant::now());
+            let seen = Instant::now();
+            in_every_form(&client, &expected).await?;
+            return Ok(seen);
         }
         ensure!(Instant::now() < deadline, "{names:?} instead of {expected:?}");
         sleep(LOOK).await;
     }
+}
+
+/// What one form of the list shows, every other one that the server gives shows already.
+async fn in_every_form(client: &Client, expected: &[String]) -> Result<()> {
+    let older = AGGREGATED.replace("v=v2", "v=v2beta1");
+    let answer = client.clone().with_header("accept", &older).get("/apis").await?;
+    if answer.status == 200 {
+        let versions = versions_of(&answer.json()?, GROUP);
+        let names: Vec<&str> = versions.iter().filter_map(|version| version["version"].as_str()).collect();
+        ensure!(names == expected, "v2beta1: {names:?} instead of {expected:?}");
+    }
+    let legacy = client.get("/apis").await?.success()?.json()?;
+    let mut groups = legacy["groups"].as_array().into_iter().flatten();
+    let versions = groups.find(|group| group["name"] == GROUP).map(|group| group["versions"].clone());
+    let versions = versions.unwrap_or_default();
+    let names: Vec<&str> =
+        versions.as_array().into_iter().flatten().filter_map(|version| version["version"].as_str()).collect();
+    ensure!(names == expected, "legacy: {names:?} instead of {expected:?}");
+    Ok(())
 }
 
 pub(crate) async fn changes_on_a_server_show_through_every_node(cluster: &Cluster) -> Result<()> {
@@ -105,7 +126,7 @@ pub(crate) async fn changes_on_a_server_show_through_every_node(cluster: &Cluste
     newest.delete(&crd).await?.success()?;
     shown(cluster, "a deleted CRD", &[]).await?;
 
-    newest.post(SERVICES, &service("v3")).await?.success()?;
+    newest.post(SERVICES, &service(GROUP, "v3")).await?.success()?;
     shown(cluster, "a new APIService", &["v3"]).await?;
     newest.delete(&format!("{SERVICES}/v3.{GROUP}")).await?.success()?;
     shown(cluster, "an APIService that is gone", &[]).await

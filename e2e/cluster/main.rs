@@ -3,6 +3,7 @@
 mod clients;
 mod discovery;
 mod documents;
+mod extensions;
 mod external_ips;
 mod failures;
 mod freshness;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
             watches::five_hundred_watches_of_a_resource_all_get_an_event,
             discovery::all_fronts_answer_with_the_same_document,
             discovery::unchanged_document_is_not_sent_again,
+            discovery::every_other_condition_gets_the_document,
             discovery::answer_given_here_is_logged,
             discovery::custom_resource_is_usable_at_once_and_listed_everywhere,
             freshness::changes_on_a_server_show_through_every_node,
@@ -60,6 +62,8 @@ fn main() -> ExitCode {
             openapi::custom_resource_in_a_built_in_group_version_hides_nothing,
             openapi::who_may_not_read_openapi_gets_the_servers_own_answer,
             openapi::documents_of_a_lost_server_go_on_being_served,
+            extensions::unavailable_one_is_listed_as_stale_and_hinders_nothing_else,
+            extensions::namespace_waits_for_an_unavailable_one_and_then_goes_away,
             clients::of_aggregated_documents_list_everything_through_every_node,
             clients::of_legacy_documents_list_everything_through_every_node,
             clients::of_openapi_list_everything_through_every_node,
