@@ -119,7 +119,8 @@ async fn endpoints(node: &Node, addresses: &[&str]) -> Result<()> {
     Ok(())
 }
 
-async fn ready(node: &Node, pod: &str) -> Result<()> {
+/// A pod of the control plane is ready on this node.
+pub(crate) async fn ready(node: &Node, pod: &str) -> Result<()> {
     let name = format!("{pod}-{}", node.name);
     let condition = "-o=jsonpath={.status.conditions[?(@.type=='Ready')].status}";
     let status = node.run(&["kubectl", "get", "pod", "-n=kube-system", &name, condition]).await?;

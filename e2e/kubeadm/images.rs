@@ -29,20 +29,38 @@ pub(crate) fn of_kubernetes(programs: &Programs, folder: &Path) -> Result<Vec<Pa
     Ok(archives)
 }
 
+/// Makes the archive of a pod's image that has a shell, and what `kubectl cp` asks for.
+pub(crate) fn of_toolbox(folder: &Path) -> Result<PathBuf> {
+    let mut files: Vec<String> = Vec::new();
+    for program in ["/bin/sh", "/bin/cat", "/bin/sleep", "/bin/tar"] {
+        for file in linked(Path::new(program), program)? {
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+    }
+    archive("localhost/toolbox:1", folder, &files)
+}
+
 /// The archive of peerfront's image: that of the Dockerfile, or one made here of the program under test and the libraries
 /// it is linked with.
 pub(crate) fn of_peerfront(programs: &Programs, folder: &Path) -> Result<PathBuf> {
     if let Some(made) = &programs.dockerfile_image {
         return Ok(made.clone());
     }
-    let mut files = vec![format!("{}=/peerfront", programs.peerfront.display())];
-    let output = Command::new("ldd").arg(&programs.peerfront).output();
+    let files = linked(&programs.peerfront, "/peerfront")?;
+    archive(concat!("localhost/peerfront:", env!("CARGO_PKG_VERSION")), folder, &files)
+}
+
+/// A program under this path of an image, and the libraries it is linked with.
+fn linked(program: &Path, inside: &str) -> Result<Vec<String>> {
+    let output = Command::new("ldd").arg(program).output();
     let output = output.context("run ldd; install it with: apt-get install libc-bin")?;
-    ensure!(output.status.success(), "ldd: {}", String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "ldd {}: {}", program.display(), String::from_utf8_lossy(&output.stderr));
     let listed = String::from_utf8(output.stdout)?;
     let libraries = listed.split_whitespace().filter(|word| word.starts_with('/'));
-    files.extend(libraries.map(|library| format!("{library}={library}")));
-    archive(concat!("localhost/peerfront:", env!("CARGO_PKG_VERSION")), folder, &files)
+    let libraries = libraries.map(|library| format!("{library}={library}"));
+    Ok([format!("{}={inside}", program.display())].into_iter().chain(libraries).collect())
 }
 
 /// Makes the archive of one image, of files with their paths in it.

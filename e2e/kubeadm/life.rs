@@ -7,6 +7,7 @@ use crate::checks;
 use crate::node::Node;
 use crate::programs::{ETCD, NEW, OLD, is_full};
 use crate::readme::{FOLDER, INSTALL, Readme};
+use crate::streams;
 
 /// The network that control-plane nodes are in, in the README and here.
 pub(crate) const NETWORK: (&str, &str) = ("192.0.2.0/24", "198.18.0.0/24");
@@ -80,6 +81,7 @@ async fn live(node: &Node, workshop: &Workshop) -> Result<()> {
     let addresses = [node.address.as_str()];
     init(node, readme).await.context("kubeadm init")?;
     checks::with_front(node, readme, OLD, &addresses).await.context("after kubeadm init")?;
+    streams::flow(node).await?;
     readme.follow(node, "External addresses of Services", &[]).await?;
     upgrade(node, workshop).await.context("kubeadm upgrade")?;
     checks::with_front(node, readme, NEW, &addresses).await.context("after kubeadm upgrade")?;

@@ -16,6 +16,7 @@ mod node;
 mod programs;
 mod readme;
 mod samples;
+mod streams;
 mod three;
 
 use std::process::ExitCode;

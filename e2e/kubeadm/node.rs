@@ -50,7 +50,8 @@ impl Node {
         write("resolv.conf", "")?;
         write("containerd.toml", &containerd())?;
         let bin = programs_of_a_node(programs, &directory)?;
-        let archives = images::of_kubernetes(programs, &directory.join("images"))?;
+        let mut archives = images::of_kubernetes(programs, &directory.join("images"))?;
+        archives.push(images::of_toolbox(&directory.join("images"))?);
         let peerfront = images::of_peerfront(programs, &directory.join("images"))?;
         let kernel = KERNEL.iter().map(|name| Path::new("/proc/sys").join(name));
         let kernel = kernel.map(|path| Ok((path.clone(), std::fs::read(path)?))).collect::<Result<_>>()?;

@@ -23,6 +23,7 @@ use crate::life::NETWORK;
 use crate::node::Node;
 use crate::programs::{NEW, OLD};
 use crate::readme::INSTALL;
+use crate::streams;
 
 use cluster::{Cluster, Others, say};
 use load::Load;
@@ -69,6 +70,7 @@ async fn live(cluster: &mut Cluster<'_>, workshop: &Workshop) -> Result<()> {
         cluster.install(name).await?;
     }
     cluster.views_are_equal().await.context("after the installation")?;
+    cluster.stream_through_peers("n2").await?;
     let new = cluster.upgrade(workshop).await?;
     say(&format!("served by {NEW} only, and read from then on: {new}"));
     cluster.renew("n2").await?;
@@ -108,6 +110,21 @@ impl Cluster<'_> {
             checks::with_front(node, self.readme, OLD, &self.machines.addresses()).await
         };
         self.stage_like_a_restart("installation", name, install).await
+    }
+
+    /// A node whose server is away has its clients talk with its pods all the same.
+    async fn stream_through_peers(&self, name: &str) -> Result<()> {
+        let stream = async |node: &Node| {
+            node.shell(
+                "mv /etc/kubernetes/manifests/kube-apiserver.yaml /etc/kubernetes
+                while [ \"$(ss -Hltn src 127.0.0.1:6443)\" ]; do sleep 0.2; done",
+            )
+            .await?;
+            streams::flow(node).await?;
+            node.run(&["mv", "/etc/kubernetes/kube-apiserver.yaml", "/etc/kubernetes/manifests"]).await?;
+            checks::with_front(node, self.readme, OLD, &self.machines.addresses()).await
+        };
+        self.stage_like_a_restart("streams without the server", name, stream).await
     }
 
     /// Returns what is served by the new version only.
