@@ -10,6 +10,9 @@ const DEFINED: &str = "example.com";
 /// the merged list does not have it.
 const NORMALIZED: &str = "creationTimestamp";
 
+/// Ways to make a set of what a server lists.
+pub(crate) const WAYS: usize = 5;
+
 /// The group by which a set is known to have arrived.
 pub(crate) fn mark(set: usize, peer: usize) -> String {
     format!("set{set}.peer{peer}.k8s.io")
@@ -32,7 +35,7 @@ pub(crate) fn groups(set: usize, peer: usize, captured: &[Value]) -> Vec<Value> 
 
 fn built_in_groups(set: usize, peer: usize, captured: &[Value]) -> Vec<Value> {
     let mut random = Random(set as u64 * 7919 + peer as u64 * 104_729 + 1);
-    let mut groups = match set % 5 {
+    let mut groups = match set % WAYS {
         0 => captured.to_vec(),
         1 => random.shuffled(captured),
         2 => captured.iter().rev().cloned().collect(),

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use peerfront_e2e::{Client, Cluster, Response, eventually};
 use serde_json::{Value, json};
 
-use crate::documents::{groups, mark};
+use crate::documents::{WAYS, groups, mark};
 use crate::peers::Peer;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -22,8 +22,10 @@ pub(crate) async fn front_publishes_what_upstream_publishes(cluster: &Cluster) -
     let direct = cluster.client(node.upstream(), &cluster.admin());
     let front = cluster.client(node.front(), &cluster.admin());
     install(&direct).await?;
-    let captured = direct.clone().with_header("accept", LOCAL).get("/apis").await?.success()?.json()?;
-    let captured = captured["items"].as_array().context("items")?.clone();
+    let mut captures = Vec::new();
+    for node in cluster.nodes() {
+        captures.push(capture(&cluster.client(node.upstream(), &cluster.admin())).await?);
+    }
     let mut peers = Vec::new();
     for number in 0..PEERS {
         peers.push(Peer::start(cluster, &format!("made-{number}")).await?);
@@ -32,7 +34,8 @@ pub(crate) async fn front_publishes_what_upstream_publishes(cluster: &Cluster) -
         [&direct, &front].map(|client| client.clone().with_header("accept", AGGREGATED)).into();
     for set in 0..SETS {
         for (number, peer) in peers.iter().enumerate() {
-            let groups = groups(set, number, &captured);
+            // Each way to make a set meets every pair of a peer and a capture.
+            let groups = groups(set, number, &captures[(set / WAYS + number) % captures.len()]);
             if set == 0 {
                 peer.register(cluster, &direct).await?;
             }
@@ -45,6 +48,12 @@ pub(crate) async fn front_publishes_what_upstream_publishes(cluster: &Cluster) -
     }
     let _ = writeln!(std::io::stderr(), "{SETS} sets of {PEERS} documents");
     Ok(())
+}
+
+/// What a server lists by itself.
+async fn capture(direct: &Client) -> Result<Vec<Value>> {
+    let list = direct.clone().with_header("accept", LOCAL).get("/apis").await?.success()?.json()?;
+    Ok(list["items"].as_array().context("items")?.clone())
 }
 
 /// A CRD, and a group version of a server that is not there.
