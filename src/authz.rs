@@ -95,10 +95,18 @@ impl Authorizer {
 }
 
 /// Whether a server that answers so has let the caller read. A server that has the document in no form that was asked
-/// for, or does not have it at all, has judged before it looked: its handlers run behind authorization.
+/// for, on no such condition, or does not have it at all, has judged before it looked: its handlers run behind
+/// authorization.
 /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/server/config.go> (`DefaultBuildHandlerChain`)
 fn is_allowed(status: StatusCode) -> bool {
-    matches!(status, StatusCode::OK | StatusCode::NOT_MODIFIED | StatusCode::NOT_ACCEPTABLE | StatusCode::NOT_FOUND)
+    matches!(
+        status,
+        StatusCode::OK
+            | StatusCode::NOT_MODIFIED
+            | StatusCode::NOT_FOUND
+            | StatusCode::NOT_ACCEPTABLE
+            | StatusCode::PRECONDITION_FAILED
+    )
 }
 
 /// Everything the server could judge by: method, identity, credential, impersonation, path, and the query, which may
@@ -153,7 +161,7 @@ mod tests {
 
     #[test]
     fn only_what_comes_from_behind_authorization_allows() {
-        let allowed = [200, 304, 404, 406];
+        let allowed = [200, 304, 404, 406, 412];
         for code in 100..600 {
             let status = StatusCode::from_u16(code).unwrap();
             assert_eq!(is_allowed(status), allowed.contains(&code), "{code}");

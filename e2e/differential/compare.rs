@@ -68,12 +68,12 @@ fn ends_with_connection(_: &Request, direct: &Answer, front: &Answer) -> bool {
     !is_framed && front.header("transfer-encoding") == Some(b"chunked")
 }
 
-/// A merged document, or the word that the client has it.
+/// A merged document, or the word that the client has it; or what the table says that peerfront answers itself.
 fn is_merged(request: &Request, direct: &Answer, _: &Answer) -> bool {
     let path = request.target.split('?').next().unwrap_or_default();
     let is_given = direct.status.starts_with("200") || direct.status.starts_with("304");
     let path = percent_encoding::percent_decode_str(path).decode_utf8_lossy();
-    is_given && DiscoveryPath::parse(&path).is_some()
+    request.answered_here || is_given && DiscoveryPath::parse(&path).is_some()
 }
 
 /// The word to go on may come from peerfront where the server refuses before it wants the body.

@@ -36,6 +36,10 @@ const REROUTED: &str = "rerouted";
 const HEARD_WITHIN: Duration = Duration::from_secs(30);
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(100);
 
+/// What only the newer node has: a resource, and its documentation.
+const HEARD: [&str; 2] =
+    ["/apis/certificates.k8s.io/v1/clustertrustbundles", "/openapi/v3/apis/storagemigration.k8s.io/v1"];
+
 /// What all tests share.
 struct Shared {
     /// A node alone.
@@ -131,8 +135,10 @@ impl Place {
     async fn wait_until_heard(&self) -> Result<()> {
         let client = self.cluster.client(self.cluster.node(self.front).front(), &self.cluster.admin());
         let heard = async {
-            while client.get("/apis/certificates.k8s.io/v1/clustertrustbundles").await?.status != 200 {
-                tokio::time::sleep(BETWEEN_QUESTIONS).await;
+            for path in HEARD {
+                while client.get(path).await?.status != 200 {
+                    tokio::time::sleep(BETWEEN_QUESTIONS).await;
+                }
             }
             Ok(())
         };

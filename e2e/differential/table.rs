@@ -41,6 +41,8 @@ pub(crate) struct Request {
     pub(crate) unstable: bool,
     /// `# @front 400`: peerfront's answer is another one on purpose, for the reason given; only this code is compared.
     pub(crate) front: Option<String>,
+    /// `# @answered-here`: peerfront answers itself, so the server has put the request in no flow.
+    pub(crate) answered_here: bool,
     /// `# @h1`: the other protocol cannot say this.
     only: Option<Protocol>,
     /// `# @as admin user`: all callers if absent.
@@ -140,6 +142,7 @@ fn directive(request: &mut Request, line: &str) -> bool {
             return true;
         }
         Some("@h1") => request.only = Some(Protocol::H1),
+        Some("@answered-here") => request.answered_here = true,
         Some("@unstable") => request.unstable = true,
         Some("@front") => request.front = words.next().map(str::to_owned),
         Some("@not") => request.excepted = words.map(str::to_owned).collect(),

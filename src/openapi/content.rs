@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, Method};
 
 /// What is known of the content.
 #[derive(Clone, Copy, Debug)]
@@ -45,9 +45,10 @@ enum Condition {
 }
 
 impl Content<'_> {
-    /// Judges a GET or HEAD.
+    /// Judges a request. Other methods than GET and HEAD take no word for what the client has.
     #[must_use]
-    pub fn part(&self, headers: &HeaderMap) -> Part {
+    pub fn part(&self, method: &Method, headers: &HeaderMap) -> Part {
+        let is_read = matches!(*method, Method::GET | Method::HEAD);
         let first = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let mut condition = self.matches(first(&IF_MATCH), etag_strong_match, true);
         if condition == Condition::Absent {
@@ -57,13 +58,14 @@ impl Content<'_> {
             return Part::ConditionFailed;
         }
         match self.matches(first(&IF_NONE_MATCH), etag_weak_match, false) {
-            Condition::Fails => return Part::NotModified,
-            Condition::Absent if self.modified_by(first(&IF_MODIFIED_SINCE)) == Condition::Fails => {
+            Condition::Fails if is_read => return Part::NotModified,
+            Condition::Fails => return Part::ConditionFailed,
+            Condition::Absent if is_read && self.modified_by(first(&IF_MODIFIED_SINCE)) == Condition::Fails => {
                 return Part::NotModified;
             }
             _ => {}
         }
-        if self.range_is_meant(first(&IF_RANGE)) { self.range(first(&RANGE)) } else { Part::Whole }
+        if !is_read || self.range_is_meant(first(&IF_RANGE)) { self.range(first(&RANGE)) } else { Part::Whole }
     }
 
     /// `If-Match` holds on a match, `If-None-Match` where there is none.
@@ -208,10 +210,14 @@ mod tests {
     const MADE: &str = "Mon, 30 Nov 2026 19:12:35 GMT";
 
     fn part(headers: &[(HeaderName, &str)]) -> Part {
+        part_for(&Method::GET, headers)
+    }
+
+    fn part_for(method: &Method, headers: &[(HeaderName, &str)]) -> Part {
         let content = Content { etag: "\"A\"", modified: made() + Duration::from_millis(5), length: 10 };
         let headers =
             headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect();
-        content.part(&headers)
+        content.part(method, &headers)
     }
 
     fn check(name: &HeaderName, cases: &[(&str, Part)]) {
@@ -241,6 +247,15 @@ mod tests {
         // A tag is asked first, and then the time no more.
         assert_eq!(part(&[(IF_NONE_MATCH, "\"x\""), (IF_MODIFIED_SINCE, MADE)]), Whole);
         assert_eq!(part(&[(IF_MATCH, "\"A\""), (IF_UNMODIFIED_SINCE, BEFORE)]), Whole);
+    }
+
+    #[test]
+    fn only_a_read_is_told_that_it_has_the_content() {
+        let post = |headers| part_for(&Method::POST, headers);
+        assert_eq!(post(&[(IF_NONE_MATCH, "*")]), Part::ConditionFailed);
+        assert_eq!(post(&[(IF_MODIFIED_SINCE, MADE)]), Part::Whole);
+        assert_eq!(post(&[(RANGE, "bytes=0-0"), (IF_RANGE, "\"x\"")]), Part::Range(0..1));
+        assert_eq!(part_for(&Method::HEAD, &[(IF_NONE_MATCH, "*")]), Part::NotModified);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
+use hyper::ext::ReasonPhrase;
 
 use super::content::{Content, Part};
 use super::documents::Page;
@@ -31,7 +32,7 @@ const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Bodies of `/openapi/v2` below this are not compressed (`DefaultMinSize`).
 const GZIP_FROM_BYTES: usize = 1400;
 
-/// Answers a GET or HEAD for a document.
+/// Answers a request for a document, whatever its method: upstream's handlers look at none but HEAD.
 ///
 /// The reader proves that the caller may read it. What every response carries (`Audit-Id`, `Date`) is added by the
 /// server.
@@ -50,7 +51,7 @@ pub fn serve(_reader: &Reader, page: &Page, head: &Parts) -> Response<Bytes> {
 }
 
 /// The client's own request for a document, to be asked of the server only for whether the client may read it: the answer
-/// is then a 304, whatever the server has, without the 301 and the ranges of a document that is another one here.
+/// is then a 304 (or a 412), whatever the server has, without the 301 and the ranges of a document that is another one here.
 #[must_use]
 pub fn conditional(head: &Parts) -> Parts {
     let mut head = head.clone();
@@ -72,7 +73,7 @@ pub fn conditional(head: &Parts) -> Parts {
 /// The index has no tag, and Go takes its form for text.
 fn index_page(index: &Bytes, head: &Parts, now: SystemTime) -> Response<Bytes> {
     let content = Content { etag: "", modified: now, length: index.len() };
-    let part = content.part(&head.headers);
+    let part = content.part(&head.method, &head.headers);
     let mut response = respond(Response::default(), part, &content, &|| index.clone(), &head.method);
     if response.status().is_success() {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -107,7 +108,7 @@ fn v3_page(location: &Location, held: &Held, head: &Parts, now: SystemTime) -> R
     }
     let packed = packed(held, form);
     let content = content(held, packed);
-    let part = content.part(&head.headers);
+    let part = content.part(&head.method, &head.headers);
     respond(response, part, &content, &|| packed.unpack(), &head.method)
 }
 
@@ -126,7 +127,7 @@ fn v2_page(held: &Held, head: &Parts) -> Response<Bytes> {
     headers.insert(ETAG, held.etag.clone());
     let packed = packed(held, form);
     let content = content(held, packed);
-    let part = content.part(&head.headers);
+    let part = content.part(&head.method, &head.headers);
     let is_packed = head.method != Method::HEAD && takes_gzip(&head.headers);
     match &part {
         Part::Whole if is_packed && content.length >= GZIP_FROM_BYTES => {
@@ -222,6 +223,7 @@ fn no_range(mut response: Response<Bytes>, message: &'static str) -> Response<By
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+    response.extensions_mut().insert(ReasonPhrase::from_static(b"Requested Range Not Satisfiable"));
     *response.body_mut() = Bytes::from_static(message.as_bytes());
     response
 }

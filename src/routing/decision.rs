@@ -169,10 +169,9 @@ fn non_resource<'v>(info: &RequestInfo<'_>, hop: Hop, table: &'v RoutingTable) -
     }
 }
 
-/// Whether it is a GET or HEAD of an OpenAPI document.
+/// Whether it is for an OpenAPI document; its handlers take any method.
 fn is_open_api(info: &RequestInfo<'_>) -> bool {
-    let is_document = matches!(&*info.path, "/openapi/v2" | "/openapi/v3") || info.path.starts_with("/openapi/v3/");
-    is_document && is_read(info)
+    matches!(&*info.path, "/openapi/v2" | "/openapi/v3") || info.path.starts_with("/openapi/v3/")
 }
 
 fn is_read(info: &RequestInfo<'_>) -> bool {

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use axum::BoxError;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, DATE};
-use http::{HeaderValue, Method, Response};
+use http::{HeaderValue, Method, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 
 use super::activity::Open;
@@ -19,8 +19,8 @@ use crate::forward::StreamedBody;
 /// Source: <https://github.com/golang/go/blob/go1.26.0/src/net/http/server.go> (`bufferBeforeChunkingSize`)
 const MAX_BYTES_WITH_LENGTH: usize = 2048;
 
-/// An answer made here with what Go adds to each: the date, and a length unless the body is long. One to `HEAD` has the
-/// length without the body.
+/// An answer made here with what Go adds to each: the date, and a length unless the body is long or may not be. One to
+/// `HEAD` has the length without the body.
 pub(super) fn framed(response: Response<Bytes>, method: &Method) -> Response<axum::body::Body> {
     let (mut head, bytes) = response.into_parts();
     if let Ok(now) = HeaderValue::try_from(httpdate::fmt_http_date(SystemTime::now())) {
@@ -36,6 +36,9 @@ pub(super) fn framed(response: Response<Bytes>, method: &Method) -> Response<axu
         let once = futures_util::stream::once(std::future::ready(Ok::<_, Infallible>(bytes)));
         axum::body::Body::from_stream(once)
     } else {
+        if length == 0 && head.status != StatusCode::NOT_MODIFIED {
+            head.headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
+        }
         axum::body::Body::from(bytes)
     };
     Response::from_parts(head, body)
