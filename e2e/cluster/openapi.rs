@@ -8,6 +8,7 @@ use http::Request;
 use peerfront_e2e::{Client, Cluster, Identity, Response};
 use serde_json::{Value, json};
 
+use crate::discovery::fronts;
 use crate::freshness::{CRDS, definition};
 use crate::support::{NOTICED, bundle, ensure_same, ensure_unavailable, eventually};
 
@@ -19,10 +20,6 @@ const GONE: Duration = Duration::from_secs(60);
 
 /// The status of CSINodes: a subresource of a group version that all three servers have, served by 1.37 only.
 const CSI_NODE_STATUS: &str = "/apis/storage.k8s.io/v1/csinodes/{name}/status";
-
-fn fronts(cluster: &Cluster) -> Vec<Client> {
-    cluster.nodes().iter().map(|node| cluster.client(node.front(), &cluster.admin())).collect()
-}
 
 fn direct(cluster: &Cluster, node: &str) -> Client {
     cluster.client(cluster.node(node).upstream(), &cluster.admin())
