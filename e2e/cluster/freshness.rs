@@ -152,6 +152,10 @@ pub(crate) async fn custom_resource_in_a_built_in_group_hides_nothing(cluster: &
         for resource in ["certificatesigningrequests", "clustertrustbundles"] {
             ensure!(v1.to_string().contains(resource), "{} does not list {resource}: {v1}", node.name());
         }
+        let own = format!("/apis/{group}/v1/freshes");
+        let direct = cluster.client(node.upstream(), &cluster.admin()).get(&own).await?.status;
+        let status = client.get(&own).await?.status;
+        ensure!(status == direct, "the defined resource: {status} through {}, {direct} directly", node.name());
     }
     admin.delete(&format!("{CRDS}/freshes.{group}")).await?.success()?;
     Ok(())
@@ -161,6 +165,7 @@ pub(crate) async fn front_restarted_beside_a_stopped_one_lists_everything_at_onc
     let (own, other) = (cluster.node("node-a").front(), cluster.node("node-c").front());
     let admin = cluster.client(own, &cluster.admin());
     let before = groups(&discovery(&admin).await?.json()?);
+    let published = documents(&admin).await?;
     other.stop().await?;
     let checked = async {
         own.restart().await?;
@@ -169,6 +174,8 @@ pub(crate) async fn front_restarted_beside_a_stopped_one_lists_everything_at_onc
             one.iter().filter(|item| !other.contains(item)).cloned().collect()
         };
         ensure!(after == before, "lacks {:?}, has {:?} too", differ(&before, &after), differ(&after, &before));
+        let now = documents(&admin).await?;
+        ensure!(now == published, "OpenAPI was {published:?}, is {now:?}");
         let migrations = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
         ensure_unavailable(&admin.get(migrations).await?)
     };
@@ -182,6 +189,25 @@ pub(crate) async fn front_restarted_beside_a_stopped_one_lists_everything_at_onc
         Ok(())
     };
     eventually(NOTICED, served).await
+}
+
+/// Which OpenAPI documents are listed, and the tags of two of which a part or all is the newest server's. What is not
+/// known yet after a start is waited for.
+async fn documents(client: &Client) -> Result<Vec<String>> {
+    let read = async |path| {
+        let mut answer = client.get(path).await?;
+        while answer.status == 503 {
+            sleep(LOOK).await;
+            answer = client.get(path).await?;
+        }
+        answer.success()
+    };
+    let index: Value = read("/openapi/v3").await?.json()?;
+    let mut all: Vec<String> = index["paths"].as_object().context("an index")?.keys().cloned().collect();
+    for path in ["/openapi/v3/api/v1", "/openapi/v3/apis/storagemigration.k8s.io/v1"] {
+        all.push(read(path).await?.header("etag").context("a tag")?.to_owned());
+    }
+    Ok(all)
 }
 
 type Groups = Vec<(String, String, String)>;

@@ -79,6 +79,15 @@ impl Packed {
         Self { gzip: written.expect("memory takes every write").into(), length: plain.len() }
     }
 
+    /// Takes what was compressed before; nothing if it cannot be unpacked, or has more than `most` bytes then.
+    #[must_use]
+    pub fn of_gzip(gzip: Bytes, most: usize) -> Option<Self> {
+        let mut unpacked = GzDecoder::new(&*gzip).take(most as u64 + 1);
+        let length = std::io::copy(&mut unpacked, &mut std::io::sink()).ok()?;
+        let length = usize::try_from(length).ok().filter(|length| *length <= most)?;
+        Some(Self { gzip, length })
+    }
+
     /// Bytes that it unpacks to.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -120,6 +129,16 @@ mod tests {
         assert_eq!(held.etag, format!("\"{expected}\""));
         assert_eq!((held.json.unpack(), held.json.len()), (Bytes::from_static(b"{}"), 2));
         assert_eq!(held.protobuf.unwrap().unpack(), "pb");
+    }
+
+    #[test]
+    fn only_what_unpacks_within_bounds_is_taken_as_compressed() {
+        let gzip = Packed::new(b"openapi").gzip();
+        let packed = Packed::of_gzip(gzip.clone(), 7).unwrap();
+        assert_eq!((packed.len(), packed.unpack()), (7, Bytes::from_static(b"openapi")));
+        assert!(Packed::of_gzip(gzip.clone(), 6).is_none());
+        assert!(Packed::of_gzip(gzip.slice(..gzip.len() - 1), 7).is_none());
+        assert!(Packed::of_gzip(Bytes::from_static(b"openapi"), 7).is_none());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
 use self::directory::Directory;
+use super::openapi;
 use crate::apimachinery::peer::Peer;
 use crate::apimachinery::server_id::ServerId;
 use crate::discovery::ApiGroupDiscoveryList;
@@ -22,6 +23,7 @@ use crate::discovery::legacy::LegacyDocuments;
 use crate::view::ServerVersion;
 
 mod directory;
+mod documents;
 mod file;
 
 /// Shortest time between two writes: servers that start change their documents many times, and what has not been
@@ -44,6 +46,7 @@ pub(super) struct Remembered {
     pub(super) legacy: Arc<LegacyDocuments>,
     pub(super) version: Option<ServerVersion>,
     pub(super) gives_v2beta1: bool,
+    pub(super) openapi: Option<Arc<openapi::Remembered>>,
 }
 
 /// Of all servers.

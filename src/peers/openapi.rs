@@ -33,6 +33,7 @@ mod known;
 mod read;
 
 pub(super) use self::fetch::Limits;
+pub(super) use self::known::{Memory, Remembered};
 
 /// Log target of everything about OpenAPI.
 const LOG: &str = "openapi";
@@ -62,6 +63,8 @@ pub(super) struct Setup {
     pub(super) pace: watch::Receiver<Duration>,
     /// Bounds of what is taken.
     pub(super) limits: Limits,
+    /// What an earlier run knew.
+    pub(super) remembered: Memory,
 }
 
 /// What of the cluster matters here.
@@ -89,6 +92,8 @@ pub(super) struct Published {
     pub(super) state: OpenApi,
     /// What is missing, for readiness; empty if nothing is.
     pub(super) missing: String,
+    /// What the next run may need to know.
+    pub(super) memory: Memory,
 }
 
 impl Inputs {
@@ -149,11 +154,11 @@ enum Done {
 }
 
 /// Runs until nobody reads what is published, or nobody says any more what the cluster is.
-pub(super) async fn run(setup: Setup, mut inputs: watch::Receiver<Inputs>, published: watch::Sender<Published>) {
+pub(super) async fn run(mut setup: Setup, mut inputs: watch::Receiver<Inputs>, published: watch::Sender<Published>) {
     let (reports, mut reported) = mpsc::channel(REPORTS);
     let mut this = Loop {
+        known: Known::remembering(std::mem::take(&mut setup.remembered)),
         setup,
-        known: Known::default(),
         readers: BTreeMap::new(),
         started: None,
         reports,
@@ -255,7 +260,7 @@ impl Loop {
         self.known.settle();
         for wanted in self.known.take_wanted(Instant::now()) {
             let Some(reader) = self.readers.get(&wanted.server) else {
-                let outcome = Err("the server has left".to_owned());
+                let outcome = Err("the server is not there".to_owned());
                 self.known.fetched(Fetched { wanted, outcome }, Instant::now());
                 continue;
             };

@@ -12,7 +12,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::build::Builder;
-use super::cache::Cache;
+use super::cache::{Cache, Memory};
 use super::client;
 use super::cluster::{Cluster, Server};
 use super::details::Details;
@@ -98,7 +98,7 @@ impl Controller {
             Peering::On(_) => OpenApi::Awaited,
             Peering::Off(_) => OpenApi::LeftToUpstream,
         };
-        let published = openapi::Published { state, missing: String::new() };
+        let published = openapi::Published { state, ..openapi::Published::default() };
         builder.set_openapi(published.clone());
         builder.reconcile(&cluster, now);
         let syncs = Syncs::register(setup.route_sync, &setup.registry, now);
@@ -204,7 +204,7 @@ impl Controller {
     /// The cache, the metrics, the loop of OpenAPI documents and this front's Lease follow the view.
     fn tell_others(&mut self, view: &ClusterView) {
         if let Some(cache) = &self.cache {
-            cache.offer(self.cluster.remember());
+            cache.offer(self.memory());
         }
         for (state, server) in view.peers.iter().zip(self.cluster.peers.values()) {
             if let Some(known) = self.loops.get(&state.peer.id) {
@@ -227,6 +227,17 @@ impl Controller {
             }
             is_new
         });
+    }
+
+    /// What the next run may need to know.
+    fn memory(&self) -> Memory {
+        let mut memory = self.cluster.remember();
+        for (id, published) in &self.openapi.1.borrow().memory {
+            if let Some(server) = memory.get_mut(id) {
+                server.openapi = Some(Arc::clone(published));
+            }
+        }
+        memory
     }
 
     fn take_report(&mut self, report: Report) {

@@ -10,6 +10,7 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 
 use super::Remembered;
+use super::documents::OpenApi;
 use crate::apimachinery::gvr::GroupVersion;
 use crate::apimachinery::peer::{Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
@@ -32,6 +33,9 @@ pub(super) enum Error {
     /// Renamed.
     #[error("it is of server {0:?}")]
     OtherServer(String),
+    /// The same of a document in it.
+    #[error("it has an OpenAPI document that cannot be decoded")]
+    Document,
     /// Not written by this release.
     #[error("it cannot be decoded")]
     Decode(#[from] serde_json::Error),
@@ -48,6 +52,8 @@ struct Contents<'a> {
     legacy_resources: BTreeMap<String, Cow<'a, ApiResourceList>>,
     version: Option<Version>,
     gives_v2beta1: bool,
+    #[serde(rename = "openAPI")]
+    openapi: Option<OpenApi>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -66,7 +72,7 @@ struct Version {
 }
 
 pub(super) fn encode(id: &ServerId, remembered: &Remembered) -> Result<Vec<u8>, Error> {
-    let Remembered { peer, api, apis, legacy, version, gives_v2beta1 } = remembered;
+    let Remembered { peer, api, apis, legacy, version, gives_v2beta1, openapi } = remembered;
     let version = version.clone().map(|ServerVersion { minor, git_version }| Version { minor, git_version });
     let resources = legacy.resources.iter();
     let body = serde_json::to_vec(&Contents {
@@ -82,6 +88,7 @@ pub(super) fn encode(id: &ServerId, remembered: &Remembered) -> Result<Vec<u8>, 
         legacy_resources: resources.map(|(name, list)| (name.to_string(), Cow::Borrowed(list.as_ref()))).collect(),
         version,
         gives_v2beta1: *gives_v2beta1,
+        openapi: openapi.as_deref().map(OpenApi::of),
     })?;
     let mut bytes = format!("{FORMAT} {}\n", checksum(&body)).into_bytes();
     bytes.extend(body);
@@ -118,6 +125,7 @@ pub(super) fn decode(id: &ServerId, bytes: &[u8]) -> Result<Remembered, Error> {
         legacy: Arc::new(legacy),
         version: contents.version.map(|Version { minor, git_version }| ServerVersion { minor, git_version }),
         gives_v2beta1: contents.gives_v2beta1,
+        openapi: contents.openapi.map(OpenApi::remembered).transpose()?.map(Arc::new),
     })
 }
 

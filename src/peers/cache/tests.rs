@@ -1,7 +1,9 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::time::SystemTime;
 
+use http::HeaderValue;
 use serde_json::json;
 
 use super::file::{Error, decode, encode};
@@ -9,6 +11,9 @@ use super::*;
 use crate::apimachinery::gvr::GroupVersion;
 use crate::apimachinery::peer::PeerKind;
 use crate::discovery::legacy::{ApiResourceList, ApiVersions};
+use crate::openapi::Held;
+use crate::openapi::held::Packed;
+use crate::openapi::index::Location;
 
 fn id(name: &str) -> ServerId {
     ServerId::from_hostname(name)
@@ -37,6 +42,22 @@ fn remembered(group: &str) -> Remembered {
         }),
         version: Some(ServerVersion { minor: 36, git_version: "v1.36.3".to_owned() }),
         gives_v2beta1: true,
+        openapi: Some(Arc::new(published())),
+    }
+}
+
+/// What a server published of OpenAPI.
+fn published() -> openapi::Remembered {
+    let held = |hash: &str, json: &[u8], protobuf| {
+        let etag = HeaderValue::try_from(format!("\"{hash}\"")).unwrap();
+        Arc::new(Held::of_server(&etag, json, protobuf, SystemTime::UNIX_EPOCH + Duration::from_secs(7)).unwrap())
+    };
+    let location = Location { url: "/openapi/v3/api/v1?hash=A1".to_owned() };
+    openapi::Remembered {
+        publications: [("api/v1".to_owned(), [location.clone()].into())].into(),
+        version: vec![1, 36, 3],
+        documents: [(location, held("A1", b"{}", Some(b"protobuf")))].into(),
+        v2: Some(held("B2", b"[]", None)),
     }
 }
 
@@ -58,6 +79,24 @@ fn everything_reads_back_the_same() {
         let bytes = encode(&id("node-a"), &one).unwrap();
         assert_eq!(decode(&id("node-a"), &bytes).unwrap(), one);
     }
+}
+
+#[test]
+fn openapi_documents_read_back_to_the_byte() {
+    let bytes = encode(&id("node-a"), &remembered("apps")).unwrap();
+    let (known, read) = (published(), decode(&id("node-a"), &bytes).unwrap().openapi.unwrap());
+    let pairs = known.documents.values().chain(&known.v2).zip(read.documents.values().chain(&read.v2));
+    for (one, other) in pairs {
+        let protobuf = |held: &Held| held.protobuf.as_ref().map(Packed::unpack);
+        assert_eq!((&one.hash, &one.etag, one.modified), (&other.hash, &other.etag, other.modified));
+        assert_eq!((one.json.unpack(), protobuf(one)), (other.json.unpack(), protobuf(other)));
+    }
+    let wrong = Location { url: "/openapi/v3/api/v1?hash=A2".to_owned() };
+    let documents = [(wrong, Arc::clone(known.documents.values().next().unwrap()))].into();
+    let wrong =
+        Remembered { openapi: Some(Arc::new(openapi::Remembered { documents, ..known })), ..remembered("apps") };
+    let bytes = encode(&id("node-a"), &wrong).unwrap();
+    assert!(matches!(decode(&id("node-a"), &bytes).unwrap_err(), Error::Document));
 }
 
 #[test]

@@ -141,7 +141,7 @@ impl Server {
         self.is_remembered = true;
     }
 
-    /// What the next run may need to know.
+    /// What the next run may need to know, but for OpenAPI.
     pub(super) fn remember(&self) -> Option<Remembered> {
         let list = |document: &Document| Arc::clone(&document.list);
         self.served.as_ref()?;
@@ -152,6 +152,7 @@ impl Server {
             legacy: Arc::clone(&self.legacy),
             version: self.version.clone(),
             gives_v2beta1: self.gives_v2beta1,
+            openapi: None,
         })
     }
 

@@ -16,11 +16,13 @@ use crate::openapi::plan::{Planned, Published};
 use crate::openapi::{Held, plan};
 use crate::routing::Exclusions;
 
+pub(in crate::peers) use self::memory::{Memory, Remembered};
 pub(super) use self::merging::{Merging, Outcome};
 use self::merging::{Standing, V2Merging, V2Sources};
 use self::progress::{GIVEN_UP_AFTER, Progress};
 use self::publish::Last;
 
+mod memory;
 mod merging;
 mod progress;
 mod publish;
@@ -52,6 +54,8 @@ pub(super) struct Known {
     is_complete: bool,
     /// What was published last.
     last: Option<Last>,
+    /// What an earlier run knew of servers that have not been named in this one.
+    remembered: Memory,
 }
 
 #[derive(Default)]
@@ -66,6 +70,8 @@ struct Server {
     v2: Progress,
     /// Whether `v2` is older than the index.
     is_v2_due: bool,
+    /// Whether all this is of an earlier run, and the index has not been read in this one.
+    is_remembered: bool,
 }
 
 impl Server {
@@ -76,7 +82,7 @@ impl Server {
     }
 
     fn standing(&self) -> Standing {
-        Standing { is_local: self.is_local, is_live: self.failures < GIVEN_UP_AFTER }
+        Standing { is_local: self.is_local, is_live: self.is_heard && self.failures < GIVEN_UP_AFTER }
     }
 }
 
@@ -85,7 +91,8 @@ impl Known {
     pub(super) fn set_servers<'a>(&mut self, servers: impl Iterator<Item = (&'a ServerId, bool, bool, &'a str)>) {
         let mut known = std::mem::take(&mut self.servers);
         for (id, is_local, is_heard, hostname) in servers {
-            let mut server = known.remove(id).unwrap_or_default();
+            let mut server = known.remove(id).unwrap_or_else(|| self.restored(id));
+            self.is_dirty |= server.is_heard != is_heard;
             (server.is_local, server.is_heard) = (is_local, is_heard);
             hostname.clone_into(&mut server.hostname);
             self.servers.insert(id.clone(), server);
@@ -109,11 +116,12 @@ impl Known {
                 if is_new {
                     tracing::info!(target: LOG, server = name, documents = publications.len(), "a server's index is new");
                 }
-                server.is_v2_due |= is_new;
+                // No index names the content of `/openapi/v2`: what an earlier run had of it may be older than its index.
+                server.is_v2_due |= is_new || server.is_remembered;
                 // What failed while it could not be read is worth another try.
                 server.v2.not_before.take_if(|_| server.error.is_some());
                 (server.publications, server.version) = (Some(publications), version);
-                (server.error, server.failures) = (None, 0);
+                (server.error, server.failures, server.is_remembered) = (None, 0, false);
                 self.is_dirty = true;
             }
             Err(error) => {

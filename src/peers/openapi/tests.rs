@@ -95,6 +95,7 @@ impl Fixture {
             identity: client::identity(&IdentityHeaderNames::default()),
             pace: watch::Sender::new(Duration::from_millis(50)).subscribe(),
             limits,
+            remembered: Memory::new(),
         };
         let input = |hostname: &str, address| {
             let id = ServerId::from_hostname(hostname);
@@ -112,7 +113,7 @@ impl Fixture {
         exclusions.set_custom_resources([].into(), Instant::now());
         exclusions.set_api_services([].into(), Instant::now());
         let inputs = watch::Sender::new(Inputs::default());
-        let publish = watch::Sender::new(Published { state: OpenApi::Awaited, missing: String::new() });
+        let publish = watch::Sender::new(Published { state: OpenApi::Awaited, ..Published::default() });
         let published = publish.subscribe();
         tokio::spawn(run(setup, inputs.subscribe(), publish));
         inputs.send_replace(Inputs { is_started: true, servers, exclusions });

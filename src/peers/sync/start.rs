@@ -11,7 +11,7 @@ use super::{Controller, Loop, Outlets, RememberedPeers};
 use crate::apimachinery::peer::{Peer, PeerKind};
 use crate::apimachinery::server_id::ServerId;
 use crate::drain;
-use crate::peers::cache::Cache;
+use crate::peers::cache::{Cache, Remembered};
 use crate::peers::client::ServerClient;
 use crate::peers::details::DetailsReader;
 use crate::peers::fetch::{Limits, ServerReader};
@@ -54,6 +54,12 @@ impl Controller {
         for peer in known_peers(&self.setup, &self.found, &self.remembered.peers) {
             self.cluster.add(&peer, now);
         }
+        let openapi = |(id, server): (&ServerId, &Remembered)| Some((id.clone(), server.openapi.clone()?));
+        let openapi = openapi::Published {
+            memory: memory.iter().filter_map(openapi).collect(),
+            ..self.openapi.1.borrow().clone()
+        };
+        self.openapi.1 = watch::Sender::new(openapi).subscribe();
         self.cluster.restore(memory, now);
         self.cluster.cache(cache.current_problem());
         self.cache = Some(cache);
@@ -91,6 +97,7 @@ impl Controller {
             identity: Arc::clone(&self.identity),
             pace: self.pace.subscribe(),
             limits: openapi::Limits::default(),
+            remembered: self.openapi.1.borrow().memory.clone(),
         };
         let published = watch::Sender::new(self.openapi.1.borrow().clone());
         self.openapi.1 = published.subscribe();

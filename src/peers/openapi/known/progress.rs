@@ -24,6 +24,11 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// Of what is there.
+    pub(super) fn of(held: &Arc<Held>) -> Self {
+        Self { held: Some(Arc::clone(held)), ..Self::default() }
+    }
+
     pub(super) fn may_start(&self, now: Instant) -> bool {
         !self.is_under_way && self.not_before.is_none_or(|time| now >= time)
     }

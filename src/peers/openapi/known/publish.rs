@@ -41,12 +41,12 @@ impl Known {
             return None;
         }
         self.last = Some(last);
-        Some(Published { state, missing })
+        Some(Published { state, missing, memory: self.memory() })
     }
 
     fn is_everything_known(&self) -> bool {
-        let is_settled =
-            |server: &Server| !server.is_heard || server.publications.is_some() || server.failures >= GIVEN_UP_AFTER;
+        let is_read = |server: &Server| server.publications.is_some() && !server.is_remembered;
+        let is_settled = |server: &Server| !server.is_heard || is_read(server) || server.failures >= GIVEN_UP_AFTER;
         let is_made = |(key, planned): (&String, &Planned)| match planned {
             Planned::Local(_) => true,
             // The local server's document will do until then.
@@ -110,8 +110,8 @@ impl Known {
         let missing = self.servers.values().filter(|server| self.servers.len() > 1 && server.is_heard);
         let reasons = missing.filter_map(|server| match (&server.error, &server.publications) {
             (Some(error), _) => Some(format!("{}: {error}", server.hostname)),
-            (None, None) => Some(format!("{}: not asked yet", server.hostname)),
-            (None, Some(_)) => None,
+            (None, Some(_)) if !server.is_remembered => None,
+            (None, _) => Some(format!("{}: not asked yet", server.hostname)),
         });
         reasons.collect::<Vec<_>>().join("; ")
     }

@@ -22,7 +22,24 @@ type Publishes<'p> = &'p [(&'p str, &'p str)];
 
 impl Fixture {
     fn new(peers: &[&str]) -> Self {
-        let mut known = Known::default();
+        Self::of(Known::default(), peers)
+    }
+
+    /// After a restart, of which `node-b` has heard nothing yet.
+    fn restarted(&self) -> Self {
+        let mut fixture = Self::of(Known::remembering(self.published.memory.clone()), &[]);
+        fixture.hear_of_peer(false);
+        fixture
+    }
+
+    fn hear_of_peer(&mut self, is_heard: bool) {
+        let servers = [("node-a", true), ("node-b", is_heard)]
+            .map(|(name, is_heard)| (ServerId::from_hostname(name), is_heard, name));
+        self.known.set_servers(servers.iter().map(|(id, is_heard, name)| (id, *name == "node-a", *is_heard, *name)));
+        self.proceed();
+    }
+
+    fn of(mut known: Known, peers: &[&str]) -> Self {
         let servers: Vec<(ServerId, bool, &str)> = std::iter::once(("node-a", true))
             .chain(peers.iter().map(|name| (*name, false)))
             .map(|(name, is_local)| (ServerId::from_hostname(name), is_local, name))
@@ -266,6 +283,55 @@ fn lost_server_keeps_its_documents() {
     assert_eq!(fixture.find(CORE), BOTH);
     assert_eq!(fixture.find("/openapi/v3/apis/new/v1"), NEW);
     assert_eq!(fixture.published.missing, "node-b: it fails");
+}
+
+#[test]
+fn restart_beside_a_lost_server_shows_no_less() {
+    let custom = "apis/ex.com/v1";
+    let mut fixture = Fixture::new(&["node-b"]);
+    fixture.report("node-a", 36, &[("api/v1", OLD), (custom, OLD)]);
+    fixture.report("node-b", 37, &[("api/v1", NEW), ("apis/new/v1", NEW), (custom, NEW)]);
+    fixture.fetch_and_merge();
+    let v2 = fixture.find("/openapi/v2");
+
+    let mut fixture = fixture.restarted();
+    assert_eq!(fixture.find("/openapi/v3"), "503", "the local server may say something else by now");
+    fixture.report("node-a", 36, &[("api/v1", OLD), (custom, OLD)]);
+    assert_eq!(
+        fixture.fetch(|server, url| Some(good(server, url))),
+        ["node-a /openapi/v2"],
+        "it may be another by now"
+    );
+    fixture.merge();
+    assert_eq!(fixture.listed(), ["api/v1", custom, "apis/new/v1"]);
+    assert_eq!(fixture.find(CORE), BOTH);
+    assert_eq!(fixture.find("/openapi/v3/apis/new/v1"), NEW);
+    assert_eq!(fixture.find("/openapi/v3/apis/ex.com/v1"), "local", "a lost server may not know how it is by now");
+    assert_eq!(fixture.find("/openapi/v2"), v2);
+
+    let mut fixture = fixture.restarted();
+    fixture.report("node-a", 36, &[("api/v1", OLD)]);
+    fixture.merge();
+    assert_eq!(fixture.find(CORE), BOTH, "nor does a second restart");
+    fixture.hear_of_peer(true);
+    assert_eq!(fixture.published.missing, "node-b: not asked yet");
+    fixture.report("node-b", 38, &[("api/v1", OLD)]);
+    assert_eq!(fixture.find(CORE), "unknown", "all agree");
+}
+
+#[test]
+fn server_that_is_heard_after_a_restart_is_asked_first() {
+    let mut fixture = Fixture::new(&["node-b"]);
+    fixture.report("node-a", 36, &[("api/v1", OLD)]);
+    fixture.report("node-b", 37, &[("api/v1", NEW)]);
+    fixture.fetch_and_merge();
+    let mut fixture = fixture.restarted();
+    fixture.hear_of_peer(true);
+    fixture.report("node-a", 36, &[("api/v1", OLD)]);
+    fixture.merge();
+    assert_eq!(fixture.find(CORE), "503");
+    fixture.report("node-b", 37, &[("api/v1", NEW)]);
+    assert_eq!(fixture.find(CORE), BOTH);
 }
 
 #[test]
