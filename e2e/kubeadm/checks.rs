@@ -103,8 +103,9 @@ async fn check(node: &Node, version: &str, addresses: &[&str]) -> Result<()> {
     );
     let listed = node.run(&["kubectl", "api-resources", "-o=name"]).await?;
     ensure!(listed.lines().any(|line| line == "leases.coordination.k8s.io"), "{listed}");
-    // The kubelet's own Lease is renewed through the port.
-    node.run(&["kubectl", "get", "lease", "-n=kube-node-lease", &node.name]).await.map(drop)
+    // The kubelet keeps its own Lease through the port.
+    let kept = async || node.run(&["kubectl", "get", "lease", "-n=kube-node-lease", &node.name]).await.map(drop);
+    eventually(SETTLED, kept).await
 }
 
 /// Server and port of every control-plane node, as clients inside of the cluster find them.
