@@ -44,6 +44,7 @@ use error::{Error, Repeatable, Wording};
 pub use listener::{BindError, Listener, Workers};
 use metrics::InFlight;
 pub use metrics::Metrics;
+use peer_metrics::Turn;
 pub use reroute::Reroutes;
 
 /// What every request on one worker shares.
@@ -147,7 +148,7 @@ async fn before_cutoff(
     tokio::select! {
         biased;
         answer = answer => answer,
-        () = cutoff::reached(context.cutoff.clone()) => Err(Error::Stopping(repeatable)),
+        () = cutoff::reached(context.drain.clone()) => Err(Error::Stopping(repeatable)),
     }
 }
 
@@ -158,7 +159,7 @@ fn stream(
     context: &Arc<Context>,
     ending: Option<Ending>,
 ) -> Response<Body> {
-    let cutoff = cutoff::reached(context.cutoff.clone());
+    let cutoff = cutoff::reached(context.drain.clone());
     let Some(tunnel) = response.body_mut().take_tunnel() else {
         return response.map(|body| {
             let body = Tracked::new(body, in_flight, open);
@@ -245,7 +246,7 @@ impl<'v> Call<'v> {
                     None => self.to_upstream(prepared, not_found, otherwise.or_else(|| self.stand_ins())).await,
                 }
             }
-            Some(Decision::Peer(candidates)) => self.to_peers(candidates, prepared).await,
+            Some(Decision::Peer(candidates)) => self.to_peers(candidates, prepared, Turn::First).await,
             Some(Decision::Unavailable(unavailable)) => {
                 self.front.reroutes.refused(&unavailable);
                 Err(Error::Unavailable("no server that serves this resource can be reached"))
@@ -269,10 +270,7 @@ impl<'v> Call<'v> {
             Err(Failure::Unsent(prepared, cause)) => {
                 self.local_unreachable(&cause);
                 match stand_ins {
-                    Some(candidates) => {
-                        self.front.reroutes.by_peer.retries.increment(1);
-                        self.to_peers(candidates, *prepared).await
-                    }
+                    Some(candidates) => self.to_peers(candidates, *prepared, Turn::Next).await,
                     None => Err(Error::Unavailable("the local server cannot be reached")),
                 }
             }

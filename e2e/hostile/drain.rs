@@ -15,9 +15,8 @@ use crate::fixture::{Fixture, Place, admin_get, ok};
 use crate::process::Process;
 use crate::soon;
 
-/// Long-running requests go on for this time, and end within [`SPREAD`] after it.
-const CUTOFF: Duration = Duration::from_secs(10);
-const SPREAD: Duration = Duration::from_secs(5);
+/// Long-running requests end within this time.
+const SPREAD: Duration = Duration::from_secs(3);
 /// Room for a busy machine.
 const ROOM: Duration = Duration::from_secs(4);
 
@@ -79,12 +78,11 @@ async fn short_requests_end_and_long_ones_are_ended() {
     soon("the end of the listener", refused).await;
     let end_of_watch = async {
         assert!(watch.collect().await.unwrap().to_bytes().is_empty(), "a watch ends whole");
-        began.elapsed()
     };
     let ends =
         async { tokio::join!(end_of_watch, raw_watch.until_closed(), log.until_closed(), tunnel.until_closed()) };
-    let (after, raw_watch, log, tunnel) = soon("the end of what is long-running", ends).await;
-    assert!(after > CUTOFF && began.elapsed() < CUTOFF + SPREAD + ROOM, "{after:?} {:?}", began.elapsed());
+    let ((), raw_watch, log, tunnel) = soon("the end of what is long-running", ends).await;
+    assert!(began.elapsed() < SPREAD + ROOM, "{:?}", began.elapsed());
     assert_eq!(raw_watch, b"0\r\n\r\n", "a watch ends whole");
     assert_eq!((log, tunnel), (vec![], vec![]), "the end of a log would look like the end of the program");
     assert!(!stopping.is_finished());

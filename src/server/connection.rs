@@ -61,16 +61,6 @@ pub(super) struct Context {
     pub(super) activity: Arc<Activity>,
     /// Starts when the front stops.
     pub(super) drain: drain::Watcher,
-    /// Starts when a stopping front ends long-running requests.
-    pub(super) cutoff: drain::Watcher,
-}
-
-/// The two moments of a stop that a connection hears of.
-pub(super) struct Stop {
-    /// No further requests are wanted.
-    pub(super) drain: drain::Watcher,
-    /// Long-running requests are to end.
-    pub(super) cutoff: drain::Watcher,
 }
 
 /// Serves a connection to its end.
@@ -80,7 +70,7 @@ pub(super) async fn serve(
     stream: std::net::TcpStream,
     client: SocketAddr,
     open: Open,
-    stop: Stop,
+    drain: drain::Watcher,
 ) {
     let Ok(stream) = TcpStream::from_std(stream) else { return };
     let _ = stream.set_nodelay(true); // Without it the connection works, only slower.
@@ -96,9 +86,8 @@ pub(super) async fn serve(
     let (_, session) = stream.get_ref();
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let identity = front.authenticator.judge(session.peer_certificates().unwrap_or_default());
-    let Stop { drain, cutoff } = stop;
     let activity = Arc::default();
-    let context = Arc::new(Context { client, identity, activity, drain: drain.clone(), cutoff, _open: open });
+    let context = Arc::new(Context { client, identity, activity, drain: drain.clone(), _open: open });
     let ended = if is_http2 {
         serve_http2(front, context, stream, drain).await
     } else {

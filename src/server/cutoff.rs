@@ -9,19 +9,17 @@ use aws_lc_rs::rand;
 
 use crate::drain;
 
-/// How long watches, logs and tunnels go on after the front was told to stop: time for clients to see that it goes.
-pub(super) const AFTER: Duration = Duration::from_secs(10);
-
-/// Their ends are spread over this time: all clients coming back at once would be a burden for the other nodes.
-const SPREAD: Duration = Duration::from_secs(5);
+/// The ends of watches, logs and tunnels are spread over this time: all clients coming back at once would be a burden for
+/// the other nodes. It is short, because as long as they last the front that comes next has no port.
+const SPREAD: Duration = Duration::from_secs(3);
 
 /// How long short requests have; kube-apiserver's default limit for one.
 /// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/server/config.go> (`RequestTimeout`)
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Waits until one long-running request is to end: a random part of the spread after the start of the cutoff.
-pub(super) async fn reached(mut cutoff: drain::Watcher) {
-    cutoff.draining().await;
+/// Waits until one long-running request is to end: a random part of the spread after the start of the drain.
+pub(super) async fn reached(mut drain: drain::Watcher) {
+    drain.draining().await;
     let mut random = [0; 2];
     if rand::fill(&mut random).is_ok() {
         tokio::time::sleep(SPREAD * u32::from(u16::from_be_bytes(random)) / u32::from(u16::MAX)).await;

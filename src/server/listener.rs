@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::connection::{self, Stop};
+use super::connection;
 use super::{Front, cutoff};
 use crate::drain;
 use crate::forward::Forwarder;
@@ -188,24 +188,19 @@ async fn run(
     let front = Arc::new(front);
     let mut prune = tokio::time::interval(Forwarder::PRUNE_INTERVAL);
     let (alive, mut all_gone) = mpsc::channel(1);
-    let (trigger, cutoff) = drain::channel();
     loop {
         tokio::select! {
             dealt = connections.recv() => {
                 let Some((stream, client)) = dealt else { break };
                 let open = Open { count: Arc::clone(&open), _alive: alive.clone() };
                 let (front, acceptor) = (Arc::clone(&front), Arc::clone(&acceptor));
-                let stop = Stop { drain: drain.clone(), cutoff: cutoff.clone() };
-                tokio::spawn(connection::serve(front, acceptor, stream, client, open, stop));
+                tokio::spawn(connection::serve(front, acceptor, stream, client, open, drain.clone()));
             }
             _ = prune.tick() => front.prune(),
         }
     }
     drop(alive);
-    if timeout(cutoff::AFTER, all_gone.recv()).await.is_err() {
-        trigger.start();
-        let _ = timeout(cutoff::DEADLINE - cutoff::AFTER, all_gone.recv()).await;
-    }
+    let _ = timeout(cutoff::DEADLINE, all_gone.recv()).await;
 }
 
 #[cfg(test)]

@@ -16,8 +16,6 @@ const RETRIES: &str = "peerfront_retry_total";
 /// Counters of one worker; the series are those of the front.
 pub(super) struct PeerMetrics {
     registry: Arc<Registry>,
-    /// Requests that went on to another server, because nothing of them could be sent to one.
-    pub(super) retries: Counter,
     // A lock without contention: it belongs to one single-threaded worker. It is never held over an await.
     #[allow(clippy::disallowed_types)]
     by_peer: std::sync::Mutex<HashMap<String, Series>>,
@@ -28,6 +26,16 @@ pub(super) struct PeerMetrics {
 struct Series {
     duration: Histogram,
     in_flight: Gauge,
+    retries: Counter,
+}
+
+/// Whether another server was asked before.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Turn {
+    /// None was.
+    First,
+    /// One was, and nothing could be sent to it.
+    Next,
 }
 
 impl PeerMetrics {
@@ -36,16 +44,16 @@ impl PeerMetrics {
         registry.describe_gauge(IN_FLIGHT, "Requests that were sent to a peer and have no answer yet.");
         registry.describe_counter(
             RETRIES,
-            "Requests that were sent to another server, because nothing of them could be sent to the one before.",
+            "Requests that were sent to the peer because nothing of them could be sent to the server asked before.",
         );
-        let retries = registry.counter(RETRIES, &[]);
-        Self { registry, retries, by_peer: Default::default() }
+        Self { registry, by_peer: Default::default() }
     }
 
     /// A request goes to a peer; it has an answer, or will get none, when the value is dropped.
-    pub(super) fn begin(&self, peer: &str) -> Waiting {
+    pub(super) fn begin(&self, peer: &str, turn: Turn) -> Waiting {
         let series = self.series(peer);
         series.in_flight.increment(1.0);
+        series.retries.increment(u64::from(turn == Turn::Next));
         Waiting { series, since: Instant::now() }
     }
 
@@ -61,10 +69,13 @@ impl PeerMetrics {
     fn series(&self, peer: &str) -> Series {
         let make = || {
             let labels = [("peer", peer)];
-            let (duration, in_flight) =
-                (self.registry.histogram(DURATION, &labels), self.registry.gauge(IN_FLIGHT, &labels));
-            in_flight.increment(0.0);
-            Series { duration, in_flight }
+            let series = Series {
+                duration: self.registry.histogram(DURATION, &labels),
+                in_flight: self.registry.gauge(IN_FLIGHT, &labels),
+                retries: self.registry.counter(RETRIES, &labels),
+            };
+            series.in_flight.increment(0.0);
+            series
         };
         self.with(|by_peer| match by_peer.get(peer) {
             Some(series) => series.clone(),
@@ -124,30 +135,30 @@ mod tests {
         }
     }
 
-    /// Requests without an answer, answered ones and their seconds.
-    fn counted(registry: &Registry) -> [Option<f64>; 3] {
+    /// Requests without an answer, answered ones, their seconds, and retries.
+    fn counted(registry: &Registry) -> [Option<f64>; 4] {
         let text = registry.render();
         let value = |family: &str| {
             let series = format!("{family}{{peer=\"node-b\"}} ");
             text.lines().find_map(|line| line.strip_prefix(&series)).map(|value| value.parse().unwrap())
         };
-        [IN_FLIGHT, &format!("{DURATION}_count"), &format!("{DURATION}_sum")].map(value)
+        [IN_FLIGHT, &format!("{DURATION}_count"), &format!("{DURATION}_sum"), RETRIES].map(value)
     }
 
     #[tokio::test(start_paused = true)]
     async fn time_until_an_answer_is_recorded_and_workers_add_up() {
         let registry = Arc::new(Registry::new());
         let [one, other] = [0, 1].map(|_| PeerMetrics::register(Arc::clone(&registry)));
-        assert_eq!(counted(&registry), [None; 3]);
+        assert_eq!(counted(&registry), [None; 4]);
         one.keep(&[known("node-b")]);
-        assert_eq!(counted(&registry), [Some(0.0), Some(0.0), Some(0.0)], "before any request");
-        let (answered, broken) = (one.begin("node-b"), other.begin("node-b"));
+        assert_eq!(counted(&registry), [Some(0.0); 4], "before any request");
+        let (answered, broken) = (one.begin("node-b", Turn::First), other.begin("node-b", Turn::Next));
         one.keep(&[known("node-b")]);
         assert_eq!(counted(&registry)[0], Some(2.0));
         advance(Duration::from_secs(2)).await;
         answered.answered();
         one.keep(&[]);
         drop(broken);
-        assert_eq!(counted(&registry), [Some(0.0), Some(1.0), Some(2.0)], "one has no answer to be timed");
+        assert_eq!(counted(&registry), [Some(0.0), Some(1.0), Some(2.0), Some(1.0)], "one has no answer to be timed");
     }
 }

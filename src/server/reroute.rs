@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::error::{Error, Repeatable};
 use super::loads::Loads;
-use super::peer_metrics::PeerMetrics;
+use super::peer_metrics::{PeerMetrics, Turn};
 use super::{Call, loss};
 use crate::apimachinery::gvr::GroupVersionResource;
 use crate::apimachinery::peer::{Peer, Trouble};
@@ -23,6 +23,13 @@ use crate::telemetry::{Chain, MIXED_VERSION_PROXY};
 
 const REROUTED: &str = "apiserver_rerouted_request_total";
 const PROXY_ERRORS: &str = "apiserver_peer_proxy_errors_total";
+
+/// No peer that serves the resource is known to be reachable: nothing was tried.
+/// Source: <https://github.com/kubernetes/apiserver/blob/v0.36.3/pkg/util/peerproxy/metrics/metrics.go>
+const ENDPOINT_RESOLUTION: &str = "endpoint_resolution";
+
+/// A peer could not be reached.
+const PROXY_TRANSPORT: &str = "proxy_transport";
 
 /// Code under which a request counts that no peer could be reached for, as upstream counts it.
 const UNREACHABLE: u16 = 503;
@@ -48,8 +55,11 @@ impl Reroutes {
     #[must_use]
     pub fn register(registry: Arc<Registry>, troubles: mpsc::Sender<(ServerId, Trouble)>) -> Self {
         registry.describe_counter(REROUTED, "Requests sent to a peer, by resource and HTTP code.");
-        registry.describe_counter(PROXY_ERRORS, "Peers that could not be reached for a request, by resource.");
-        for kind in ["endpoint_resolution", "proxy_transport"] {
+        registry.describe_counter(
+            PROXY_ERRORS,
+            "Requests for which no peer was known to be reachable, and peers that could not be reached for one.",
+        );
+        for kind in [ENDPOINT_RESOLUTION, PROXY_TRANSPORT] {
             let zero = [("type", kind), ("group", ""), ("version", ""), ("resource", "")];
             let _ = registry.counter(PROXY_ERRORS, &zero);
         }
@@ -97,13 +107,14 @@ impl Reroutes {
         let Unavailable { key, why } = unavailable;
         tracing::info!(target: MIXED_VERSION_PROXY, group = key.group_version.group, version = key.group_version.version,
             resource = key.resource, %why, code = UNREACHABLE, "no peer that serves it can be reached");
+        self.registry.counter(PROXY_ERRORS, &labels("type", ENDPOINT_RESOLUTION, key)).increment(1);
         self.count(key, UNREACHABLE);
     }
 
     fn unreachable(&self, peer: &Peer, gvr: &GroupVersionResource, cause: &dyn std::error::Error) {
         tracing::warn!(target: MIXED_VERSION_PROXY, peer = %peer.hostname, address = %peer.address,
             cause = %Chain(cause), "peer cannot be reached");
-        self.registry.counter(PROXY_ERRORS, &labels("type", "proxy_transport", gvr)).increment(1);
+        self.registry.counter(PROXY_ERRORS, &labels("type", PROXY_TRANSPORT, gvr)).increment(1);
         self.report(peer, Trouble::NoConnection);
     }
 
@@ -132,8 +143,9 @@ impl Call<'_> {
         &self,
         candidates: Candidates<'_>,
         prepared: Prepared,
+        turn: Turn,
     ) -> Result<Response<StreamedBody>, Error> {
-        match self.try_peers(candidates, prepared).await {
+        match self.try_peers(candidates, prepared, turn).await {
             Ok(response) => Ok(response),
             Err(Unanswered::Failed(error)) => Err(error),
             Err(Unanswered::Unsent(_)) => {
@@ -150,13 +162,10 @@ impl Call<'_> {
         prepared: Prepared,
         not_found: NotFound,
     ) -> Result<Response<StreamedBody>, Error> {
-        match self.try_peers(candidates.sparing_local(), prepared).await {
+        match self.try_peers(candidates.sparing_local(), prepared, Turn::First).await {
             Ok(response) => Ok(response),
             Err(Unanswered::Failed(error)) => Err(error),
-            Err(Unanswered::Unsent(unsent)) => {
-                self.front.reroutes.by_peer.retries.increment(1);
-                self.to_upstream(*unsent, not_found, None).await
-            }
+            Err(Unanswered::Unsent(unsent)) => self.to_upstream(*unsent, not_found, None).await,
         }
     }
 
@@ -167,13 +176,13 @@ impl Call<'_> {
         &self,
         candidates: Candidates<'_>,
         mut prepared: Prepared,
+        mut turn: Turn,
     ) -> Result<Response<StreamedBody>, Unanswered> {
         let reroutes = &self.front.reroutes;
         let repeatable = Repeatable::from(prepared.head().method());
         let user_agent = prepared.head().headers().get(USER_AGENT).cloned();
-        for (tried, peer) in self.order(candidates, user_agent.as_ref()).into_iter().enumerate() {
-            reroutes.by_peer.retries.increment(u64::from(tried > 0));
-            let (pending, waiting) = (reroutes.loads.begin(&peer.id), reroutes.by_peer.begin(&peer.hostname));
+        for peer in self.order(candidates, user_agent.as_ref()) {
+            let (pending, waiting) = (reroutes.loads.begin(&peer.id), reroutes.by_peer.begin(&peer.hostname, turn));
             let sent = tokio::select! {
                 sent = self.front.forwarder.send(self.caller, Destination::Peer(peer), prepared) => sent,
                 () = loss::of(&peer.id, self.front.view.clone()) => Err(Failure::Interrupted(forward::Error::Lost)),
@@ -188,6 +197,7 @@ impl Call<'_> {
                 Err(Failure::Unsent(unsent, cause)) => {
                     reroutes.unreachable(peer, candidates.key(), &cause);
                     prepared = *unsent;
+                    turn = Turn::Next;
                 }
                 Err(Failure::Interrupted(cause)) => {
                     reroutes.interrupted(candidates, peer, &cause);
