@@ -115,16 +115,18 @@ impl Leases {
             let mut ages = LeaseAges::new(self.metrics.clone());
             let mut looks = interval(LOOK_EVERY);
             loop {
-                let (source, event) = tokio::select! {
+                let (source, event): Reported = tokio::select! {
                     Some(report) = reported.recv() => report,
                     _ = looks.tick() => {
                         ages.show(&found.borrow(), Instant::now());
                         continue;
                     }
                 };
+                self.metrics.lease_errors.increment(u64::from(event.is_err()));
                 for forgotten in known.take(source, event, Instant::now()) {
                     own::delete(&api, forgotten).await;
                 }
+                self.metrics.address_errors.absolute(known.refusals());
                 let now = known.found(problem.borrow().clone());
                 found.send_if_modified(|found| {
                     let is_new = *found != now;

@@ -39,6 +39,10 @@ pub(super) struct Metrics {
     registry: Arc<Registry>,
     /// Failed reads of a peer's documents.
     pub(super) fetch_errors: Counter,
+    /// Failed lists and watches of Leases.
+    pub(super) lease_errors: Counter,
+    /// Leases whose address names no peer, each address once.
+    pub(super) address_errors: Counter,
 }
 
 /// Handles of one server.
@@ -108,12 +112,10 @@ impl Metrics {
         registry
             .describe_counter(EJECTIONS, "Times that the peer began to fail, so that nothing was sent to it any more.");
         registry.describe_gauge(ROUTES, "Resources and subresources that the peer serves.");
-        // Upstream's other two types: no step of ours fails like them, yet dashboards find their series.
-        for never in ["lease_list", "hostport_resolution"] {
-            let _ = registry.counter(SYNC_ERRORS, &[("type", never)]);
-        }
-        let fetch_errors = registry.counter(SYNC_ERRORS, &[("type", "fetch_discovery")]);
-        Self { registry, fetch_errors }
+        let failed = |step| registry.counter(SYNC_ERRORS, &[("type", step)]);
+        let fetch_errors = failed("fetch_discovery");
+        let (lease_errors, address_errors) = (failed("lease_list"), failed("hostport_resolution"));
+        Self { registry, fetch_errors, lease_errors, address_errors }
     }
 
     pub(super) fn local(&self, hostname: &str) -> ServerMetrics {

@@ -50,6 +50,8 @@ pub(super) struct Known {
     complete: BTreeSet<Source>,
     /// What has been said in the log already, by Lease.
     distrusted: BTreeMap<String, String>,
+    /// How often something was.
+    refusals: u64,
 }
 
 /// One server that a Lease names.
@@ -108,7 +110,13 @@ impl Known {
             problems: BTreeMap::new(),
             complete: BTreeSet::new(),
             distrusted: BTreeMap::new(),
+            refusals: 0,
         }
+    }
+
+    /// How many addresses in Leases were found to name no peer.
+    pub(super) fn refusals(&self) -> u64 {
+        self.refusals
     }
 
     /// Takes what a watch reports, and gives back the Leases of fronts that are gone for good and still lie about: each
@@ -201,6 +209,7 @@ impl Known {
             }
             Err(reason) => {
                 if self.distrusted.insert(name.clone(), text.clone()).as_ref() != Some(text) {
+                    self.refusals += 1;
                     tracing::warn!(target: LOG, lease = name, address = text, reason, "a Lease names no peer");
                 }
                 None

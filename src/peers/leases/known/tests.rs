@@ -194,6 +194,8 @@ fn what_no_peer_can_be_is_not_taken() {
         fixture.renew(Source::Front, "node-b", address);
         assert!(fixture.peers().is_empty(), "{address}");
     }
+    fixture.renew(Source::Front, "node-b", "10.0.0.2");
+    assert_eq!(fixture.known.refusals(), 6, "each address is counted once");
     let mut unnamed = lease(Source::Front, "node-b", B, 1);
     for name in ["kube-peerfront-", "kube-peerfront-../../x", "other", "kube-peerfront-aaaa"] {
         unnamed.metadata.name = Some(name.to_owned());
