@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use peerfront_e2e::{Client, Cluster, eventually};
 use serde_json::{Value, json};
 
-use crate::interop::{BUNDLES, NOTICED, at};
+use crate::interop::{NOTICED, ONLY_C, at};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 
@@ -57,7 +57,7 @@ pub(crate) async fn lease_says_who_and_where_and_goes_at_a_clean_stop(cluster: &
 /// node-a knows that node-c is there.
 async fn served(cluster: &Cluster) -> Result<()> {
     let admin = at(cluster, "node-a");
-    eventually(NOTICED, async || admin.get(BUNDLES).await?.success().map(drop)).await
+    eventually(NOTICED, async || admin.get(ONLY_C).await?.success().map(drop)).await
 }
 
 pub(crate) async fn deleted_lease_comes_back(cluster: &Cluster) -> Result<()> {
@@ -67,14 +67,14 @@ pub(crate) async fn deleted_lease_comes_back(cluster: &Cluster) -> Result<()> {
     let name = lease["metadata"]["name"].as_str().context("no name")?;
     admin.delete(&format!("{LEASES}/{name}")).await?.success()?;
     // Nobody is forgotten meanwhile.
-    at(cluster, "node-a").get(BUNDLES).await?.success()?;
+    at(cluster, "node-a").get(ONLY_C).await?.success()?;
     let back = async || {
         let now = lease_of(&admin, "node-c").await?;
         ensure!(now["metadata"]["uid"] != lease["metadata"]["uid"], "not deleted: {now}");
         Ok(())
     };
     eventually(NOTICED, back).await?;
-    at(cluster, "node-a").get(BUNDLES).await?.success().map(drop)
+    at(cluster, "node-a").get(ONLY_C).await?.success().map(drop)
 }
 
 /// A Lease that names an address where nobody proves to be a server of the control plane: the front greets in TLS and
@@ -102,7 +102,7 @@ pub(crate) async fn forged_lease_gets_no_request(cluster: &Cluster) -> Result<()
     ensure!(bytes.first() == Some(&0x16), "not TLS: {bytes:02x?}");
     let text = String::from_utf8_lossy(&bytes);
     ensure!(text.contains("kubernetes.default.svc"), "{text}");
-    at(cluster, "node-a").get(BUNDLES).await?.success().map(drop)
+    at(cluster, "node-a").get(ONLY_C).await?.success().map(drop)
 }
 
 /// What the first client says before it is answered with what is no TLS.
@@ -127,5 +127,5 @@ pub(crate) async fn restarted_front_finds_everybody_again(cluster: &Cluster) -> 
     front.kill().await?;
     front.start().await?;
     // Ready only once all Leases were listed and everybody was heard.
-    at(cluster, "node-a").get(BUNDLES).await?.success().map(drop)
+    at(cluster, "node-a").get(ONLY_C).await?.success().map(drop)
 }

@@ -1,6 +1,8 @@
-//! How peers find each other on a real cluster: through Leases, and beside a plain kube-apiserver that runs upstream's
+//! How peers find each other on a real cluster: through Leases, and beside plain kube-apiservers that run upstream's
 //! own proxy; and what a front tells monitoring of it. `E2E_FULL=1` adds a Prometheus, which takes minutes to build.
 
+mod flows;
+mod hops;
 mod interop;
 mod leases;
 mod metrics;
@@ -14,7 +16,9 @@ fn main() -> ExitCode {
     let mut tests = runner::tests![
         interop::requests_go_both_ways_between_fronts_and_upstreams_own_proxy,
         interop::merged_views_are_alike,
-        interop::what_nobody_serves_is_asked_once,
+        hops::each_request_is_sent_on_once_by_whoever_is_asked,
+        hops::what_nobody_serves_is_sent_on_by_nobody,
+        flows::own_requests_of_fronts_flow_with_leader_elections,
         metrics::public_port_gives_metrics_to_those_who_may_read_the_servers,
         metrics::statusz_tells_of_every_peer,
         leases::lease_says_who_and_where_and_goes_at_a_clean_stop,

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use peerfront_e2e::{Client, Cluster, Identity, Server, eventually};
 use serde_json::Value;
 
-use crate::interop::{BUNDLES, NOTICED, at};
+use crate::interop::{NOTICED, ONLY_C, at};
 
 const PATH: &str = "/peerfront/metrics";
 /// More than two scrapes of the delivered configuration are apart.
@@ -109,7 +109,7 @@ fn config(cluster: &Cluster, token: &str) -> Result<String> {
 pub(crate) async fn real_prometheus_scrapes_both_ports(cluster: &Cluster) -> Result<()> {
     grant(cluster).await?;
     let token = cluster.service_account_token("monitoring", "prometheus").await?;
-    let served = async || at(cluster, "node-a").get(BUNDLES).await?.success().map(drop);
+    let served = async || at(cluster, "node-a").get(ONLY_C).await?.success().map(drop);
     eventually(NOTICED, served).await?;
     let server: Server = cluster.start_prometheus(&config(cluster, &token)?).await?;
     let prometheus = Client::plain(server.address());
@@ -122,11 +122,11 @@ pub(crate) async fn real_prometheus_scrapes_both_ports(cluster: &Cluster) -> Res
         };
         eventually(SCRAPED, up).await?;
         let certificates = r#",group="certificates.k8s.io",version="v1""#;
-        let bundles = format!(r#"{certificates},resource="clustertrustbundles",code="200""#);
+        let classes = r#",group="resource.k8s.io",version="v1beta1",resource="deviceclasses",code="200""#;
         for (family, labels, range) in [
             ("peerfront_skewed_resources", certificates, 1.0..=20.0),
             ("peerfront_skewed_resources", r#",group="",version="v1""#, 0.0..=100.0),
-            ("apiserver_rerouted_request_total", &bundles, 1.0..=f64::INFINITY),
+            ("apiserver_rerouted_request_total", classes, 1.0..=f64::INFINITY),
             ("apiserver_peer_proxy_errors_total", r#",type="endpoint_resolution""#, 0.0..=0.0),
             ("peerfront_peer_lease_age_seconds", r#",peer="node-c""#, 0.0..=15.0),
             ("peerfront_peer_lease_age_seconds", r#",peer="node-b""#, 0.0..=30.0),
@@ -134,7 +134,7 @@ pub(crate) async fn real_prometheus_scrapes_both_ports(cluster: &Cluster) -> Res
             ("peerfront_peer_request_duration_seconds_count", r#",peer="node-c""#, 1.0..=f64::INFINITY),
             ("peerfront_peer_request_duration_seconds_count", r#",peer="node-b""#, 0.0..=f64::INFINITY),
             ("peerfront_peer_inflight_requests", r#",peer="node-c""#, 0.0..=f64::INFINITY),
-            ("peerfront_retry_total", "", 0.0..=f64::INFINITY),
+            ("peerfront_retry_total", r#",peer="node-c""#, 0.0..=f64::INFINITY),
             ("aggregator_discovery_aggregation_count_total", "", 2.0..=f64::INFINITY),
             ("aggregator_discovery_peer_aggregated_cache_misses_total", "", 1.0..=f64::INFINITY),
             ("aggregator_discovery_nopeer_requests_total", "", 0.0..=f64::INFINITY),
