@@ -1,6 +1,10 @@
 //! What becomes of requests that peers should answer.
 
+use std::net::SocketAddr;
+
+use peerfront::apimachinery::peer::PeerKind;
 use peerfront::app::{self, Bound};
+use peerfront::settings::{Peering, StaticPeer};
 use peerfront::testing::front;
 use peerfront::testing::raw::Raw;
 use peerfront::testing::stub::{Exchange, Served, Stub};
@@ -116,4 +120,46 @@ async fn request_to_a_peer_that_vanished_does_not_wait_for_ever() {
     let answer = soon("the next answer", raw.get(PATH, "")).await;
     assert_eq!((answer.code(), answer.all("retry-after")), (503, vec!["1"]));
     assert!(began.elapsed() < std::time::Duration::from_secs(1), "known by now: {:?}", began.elapsed());
+}
+
+/// Which peer answers this client, asked for lists and watches on a new connection each.
+async fn peer_of(place: &Place, front: SocketAddr, client: usize) -> String {
+    let mut answers = Vec::new();
+    for path in [PATH.to_owned(), format!("{PATH}?watch=true&resourceVersion=1"), format!("{PATH}?limit=500")] {
+        let mut raw = Raw::open(&place.plane, front, None).await;
+        let answer = raw.get(&path, &format!("User-Agent: client/{client}\r\n")).await;
+        assert_eq!(answer.code(), 200, "{path}: {}", answer.text());
+        answers.push(answer.text());
+    }
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "client {client} is sent to and fro");
+    answers.swap_remove(0)
+}
+
+#[tokio::test]
+async fn lists_and_watches_of_a_client_stay_at_one_peer_while_it_is_well() {
+    const CLIENTS: std::ops::Range<usize> = 0..16;
+    let place = Place::new();
+    let stub = Stub::start(&place.plane, &[], not_found).await;
+    let one = Stub::start_front(&place.plane, SERVED, |exchange| Box::pin(exchange.ok("", "one"))).await;
+    let other = Stub::start_front(&place.plane, SERVED, |exchange| Box::pin(exchange.ok("", "other"))).await;
+    let mut settings = place.settings(stub.address);
+    let Peering::On(mut peering) = place.peering(one.address) else { panic!("no peers") };
+    let hostname = "node-c".to_owned();
+    peering.static_peers.push(StaticPeer { hostname, address: other.address, kind: PeerKind::Front });
+    settings.peering = Peering::On(peering);
+    let front = app::start(&settings, 1).await.unwrap();
+    until_ready(front.admin_address).await;
+    let address = front.addresses[0];
+    let mut of_one = 0;
+    for client in CLIENTS {
+        let first = peer_of(&place, address, client).await;
+        assert_eq!(peer_of(&place, address, client).await, first, "client {client}");
+        of_one += usize::from(first == "one");
+    }
+    assert!((1..CLIENTS.len()).contains(&of_one), "all clients at one peer");
+    drop(one);
+    for client in CLIENTS {
+        assert_eq!(peer_of(&place, address, client).await, "other", "client {client} when its peer is gone");
+    }
 }
