@@ -1,6 +1,9 @@
 //! Nodes that vanish, stores that stop, peers that come and go: three real kube-apiservers of three versions whose
 //! fronts know each other through Leases, in a network namespace of the program's own, so that packets can be dropped.
 
+mod counters;
+mod frozen;
+mod impostors;
 mod leases;
 mod network;
 mod scenarios;
@@ -25,13 +28,13 @@ fn main() -> ExitCode {
             scenarios::etcd_that_stands_still_for_thirty_seconds,
             scenarios::node_that_leaves_and_joins_again,
             scenarios::front_that_is_killed_and_comes_back,
-            scenarios::lease_that_is_frozen_or_from_another_time,
             stopping::local_server_that_stops_with_a_delay_loses_no_request,
             leases::lease_that_is_deleted_again_and_again,
             leases::lease_with_words_of_a_later_release_is_kept_and_read,
             leases::node_that_gets_another_name_and_its_first_again,
             leases::node_that_moves_to_another_address_and_back,
-            leases::forged_lease_gets_no_byte_of_a_request,
+            frozen::lease_that_is_not_renewed_and_one_of_another_time,
+            impostors::forged_lease_gets_no_byte_of_a_request,
         ],
     )
 }

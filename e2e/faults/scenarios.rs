@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use peerfront_e2e::{Client, Cluster, eventually};
-use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::leases::{lease_of, path_of};
+use crate::counters;
 use crate::network::{Dropped, Silence};
 use crate::traffic::{LOCAL, Ledger, MIGRATIONS, Traffic, is_served};
 
@@ -64,6 +63,11 @@ fn report(what: &str, noticed: f64, healed: Instant, [local, reader, writer]: [L
     );
 }
 
+/// Requests that node-a's front has refused because nobody live serves them.
+async fn unresolved(cluster: &Cluster) -> Result<u64> {
+    counters::sum(cluster, "apiserver_peer_proxy_errors_total", r#"type="endpoint_resolution""#).await
+}
+
 /// Runs traffic at node-a while something fails and is mended again.
 async fn through(
     cluster: &Cluster,
@@ -73,6 +77,7 @@ async fn through(
 ) -> Result<()> {
     let admin = at(cluster, "node-a");
     served(&admin).await?;
+    let counted = unresolved(cluster).await?;
     let traffic = Traffic::start(&admin, what);
     fail().await?;
     let noticed = refused(&admin).await;
@@ -81,6 +86,7 @@ async fn through(
     let noticed = noticed?;
     served(&admin).await?;
     report(what, noticed, healed, traffic.finish().await?);
+    ensure!(unresolved(cluster).await? > counted, "what was refused is not counted");
     Ok(())
 }
 
@@ -148,23 +154,4 @@ pub(crate) async fn node_that_leaves_and_joins_again(cluster: &Cluster) -> Resul
 pub(crate) async fn front_that_is_killed_and_comes_back(cluster: &Cluster) -> Result<()> {
     let front = cluster.node("node-c").front();
     through(cluster, "killed", async || front.kill().await, async || front.start().await).await
-}
-
-/// Whoever writes into node-c's Lease neither removes it nor keeps it from being found.
-pub(crate) async fn lease_that_is_frozen_or_from_another_time(cluster: &Cluster) -> Result<()> {
-    let admin = at(cluster, "node-a");
-    served(&admin).await?;
-    let path = path_of(&lease_of(&admin, "node-c").await?);
-    let traffic = Traffic::start(&admin, "lease");
-    for time in ["2020-01-01T00:00:00.000000Z", "2090-01-01T00:00:00.000000Z"] {
-        for _ in 0..20 {
-            let patch = json!({ "spec": { "renewTime": time } });
-            admin.patch(&path, "application/merge-patch+json", &patch).await?.success()?;
-            sleep(Duration::from_millis(100)).await;
-        }
-        served(&admin).await?;
-    }
-    let ledgers = traffic.finish().await?;
-    ensure!(ledgers.iter().all(|ledger| ledger.refused == 0), "{ledgers:?}");
-    Ok(())
 }

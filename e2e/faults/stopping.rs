@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use peerfront_e2e::{Cluster, eventually};
 use tokio::time::{Instant, sleep};
 
+use crate::counters;
 use crate::scenarios::{at, served};
 use crate::traffic::Traffic;
 
@@ -24,7 +25,7 @@ pub(crate) async fn local_server_that_stops_with_a_delay_loses_no_request(cluste
     eventually(BACK, async || is_back(cluster).await).await?;
     served(&admin).await?;
     let traffic = Traffic::start(&admin, "stopping");
-    let before = rerouted(cluster).await?;
+    let (before, errors) = (rerouted(cluster).await?, lease_errors(cluster).await?);
     server.stop().await?;
     let stopped = rerouted(cluster).await? - before;
     server.change_flags(&[]);
@@ -39,6 +40,7 @@ pub(crate) async fn local_server_that_stops_with_a_delay_loses_no_request(cluste
     );
     ensure!(stopped > 0, "no request went to a peer");
     ensure!(ledgers[0].refused == 0, "{ledgers:?}");
+    ensure!(lease_errors(cluster).await? > errors, "Leases could not be watched, and that is not counted");
     Ok(())
 }
 
@@ -57,12 +59,10 @@ async fn is_back(cluster: &Cluster) -> Result<()> {
 
 /// Requests for namespaces that node-a's front has sent to peers.
 async fn rerouted(cluster: &Cluster) -> Result<u64> {
-    let metrics = cluster.admin_port("node-a").get("/metrics").await?.success()?.text();
-    let counts = metrics
-        .lines()
-        .filter(|line| {
-            line.starts_with("apiserver_rerouted_request_total{") && line.contains(r#"resource="namespaces""#)
-        })
-        .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
-    Ok(counts.sum())
+    counters::sum(cluster, "apiserver_rerouted_request_total", r#"resource="namespaces""#).await
+}
+
+/// Failed lists and watches of Leases.
+async fn lease_errors(cluster: &Cluster) -> Result<u64> {
+    counters::sum(cluster, "apiserver_peer_discovery_sync_errors_total", r#"type="lease_list""#).await
 }
