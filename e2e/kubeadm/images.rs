@@ -1,5 +1,6 @@
 //! Images of the real programs for a node, under the names that kubeadm asks for.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -45,8 +46,8 @@ pub(crate) fn of_toolbox(folder: &Path) -> Result<PathBuf> {
 /// The archive of peerfront's image: that of the Dockerfile, or one made here of the program under test and the libraries
 /// it is linked with.
 pub(crate) fn of_peerfront(programs: &Programs, folder: &Path) -> Result<PathBuf> {
-    if let Some(made) = &programs.dockerfile_image {
-        return Ok(made.clone());
+    if let Some(shipped) = &programs.shipped {
+        return Ok(shipped.image.clone());
     }
     let files = linked(&programs.peerfront, "/peerfront")?;
     archive(concat!("localhost/peerfront:", env!("CARGO_PKG_VERSION")), folder, &files)
@@ -78,7 +79,7 @@ const LARGEST: usize = 15_000_000;
 
 /// One layer with one program, which says what it is and is asked whether it lives.
 pub(crate) async fn image_of_peerfront_is_small_and_says_what_it_is(workshop: &Workshop) -> Result<()> {
-    let archive = workshop.programs.dockerfile_image.as_ref().context("the Dockerfile's image was not built")?;
+    let archive = &workshop.programs.shipped.as_ref().context("the Dockerfile's image was not built")?.image;
     let size = Command::new("gzip").arg("-c").arg(archive).output().context("run gzip")?.stdout.len();
     ensure!((1_000_000..LARGEST).contains(&size), "{} has {size} bytes when compressed", archive.display());
     let document = |name: &str| -> Result<Value> {
@@ -95,5 +96,38 @@ pub(crate) async fn image_of_peerfront_is_small_and_says_what_it_is(workshop: &W
     let labels = &settings["Labels"];
     ensure!(labels["org.opencontainers.image.title"] == "peerfront", "{labels}");
     ensure!(labels["org.opencontainers.image.version"] == env!("CARGO_PKG_VERSION"), "{labels}");
+    Ok(())
+}
+
+/// Crates that cargo links into the program, as `NAME VERSION`.
+fn linked_crates() -> Result<BTreeSet<String>> {
+    let tree =
+        ["tree", "--locked", "--edges=normal", "--target=x86_64-unknown-linux-gnu", "--prefix=none", "--format={p}"];
+    let output = Command::new(env!("CARGO")).current_dir(repository()).args(tree).output().context("run cargo")?;
+    ensure!(output.status.success(), "cargo tree: {}", String::from_utf8_lossy(&output.stderr));
+    let words = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ").replacen(" v", " ", 1);
+    Ok(String::from_utf8(output.stdout)?.lines().filter(|line| !line.is_empty()).map(words).collect())
+}
+
+/// Every crate of the program in its version, and none that tests alone need.
+pub(crate) async fn sbom_lists_every_crate_of_the_program(workshop: &Workshop) -> Result<()> {
+    let sbom = &workshop.programs.shipped.as_ref().context("the SBOM was not made")?.sbom;
+    let text = std::fs::read_to_string(sbom)?;
+    ensure!(!text.contains(env!("CARGO_MANIFEST_DIR")), "it tells where it was made");
+    let sbom: Value = serde_json::from_str(&text)?;
+    ensure!(sbom["bomFormat"] == "CycloneDX", "{}", sbom["bomFormat"]);
+    let program = &sbom["metadata"]["component"];
+    let named = |component: &Value| {
+        let word = |key: &str| component[key].as_str().unwrap_or_default().to_owned();
+        format!("{} {}", word("name"), word("version"))
+    };
+    let mut listed: BTreeSet<String> = sbom["components"].as_array().into_iter().flatten().map(named).collect();
+    listed.insert(named(program));
+    let linked = linked_crates()?;
+    let missing: Vec<_> = linked.difference(&listed).collect();
+    ensure!(linked.len() > 100 && missing.is_empty(), "not listed: {missing:?}");
+    let of_tests =
+        ["proptest ", "rcgen ", "peerfront-e2e "].map(|name| listed.iter().find(|one| one.starts_with(name)));
+    ensure!(of_tests == [None; 3], "listed: {of_tests:?}");
     Ok(())
 }

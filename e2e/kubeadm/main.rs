@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         samples::every_kubeadm_takes_the_samples_it_reads,
         samples::manifest_of_the_server_is_as_the_front_needs_it,
         images::image_of_peerfront_is_small_and_says_what_it_is,
+        images::sbom_lists_every_crate_of_the_program,
         life::node_is_made_with_peerfront_upgraded_and_given_back,
         three::three_nodes_change_under_load,
         readme::every_command_was_run,

@@ -25,8 +25,16 @@ pub(crate) struct Programs {
     paths: BTreeMap<String, PathBuf>,
     /// peerfront, as it is on the path of a node.
     pub(crate) peerfront: PathBuf,
-    /// The archive of the Dockerfile's image; none in the short pass, which wraps the program under test by itself.
-    pub(crate) dockerfile_image: Option<PathBuf>,
+    /// What is shipped; none in the short pass, which wraps the program under test by itself.
+    pub(crate) shipped: Option<Shipped>,
+}
+
+/// What `e2e/image/build` makes besides the program.
+pub(crate) struct Shipped {
+    /// The archive of the Dockerfile's image.
+    pub(crate) image: PathBuf,
+    /// The crates that the program is made of.
+    pub(crate) sbom: PathBuf,
 }
 
 impl Programs {
@@ -49,14 +57,15 @@ impl Programs {
         wanted.extend([format!("etcd@{ETCD}"), format!("pause@{NEWEST}")]);
         if !is_full() {
             let paths = lines("e2e/kubernetes/build", &wanted)?;
-            return Ok(Self { paths, peerfront: env!("CARGO_BIN_EXE_peerfront").into(), dockerfile_image: None });
+            return Ok(Self { paths, peerfront: env!("CARGO_BIN_EXE_peerfront").into(), shipped: None });
         }
         require("dockerd", "docker.io")?;
         wanted.push(format!("kubeadm@{NEWEST}"));
         let paths = lines("e2e/kubernetes/build", &wanted)?;
-        let image = lines("e2e/image/build", &[])?;
-        let of_image = |name: &str| image.get(name).cloned().with_context(|| format!("no {name} was built"));
-        Ok(Self { paths, peerfront: of_image("program")?, dockerfile_image: Some(of_image("image")?) })
+        let made = lines("e2e/image/build", &[])?;
+        let made = |name: &str| made.get(name).cloned().with_context(|| format!("no {name} was built"));
+        let shipped = Shipped { image: made("image")?, sbom: made("sbom")? };
+        Ok(Self { paths, peerfront: made("program")?, shipped: Some(shipped) })
     }
 
     /// The program of this version.

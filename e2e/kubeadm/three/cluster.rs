@@ -16,7 +16,7 @@ use crate::programs::NEW;
 use crate::readme::Readme;
 
 /// What the start of one more pod takes, on a busy machine.
-const START_OF_A_POD: Duration = Duration::from_secs(20);
+const START_OF_A_POD: Duration = Duration::from_secs(5);
 
 /// What clients of other nodes may notice.
 #[derive(Clone, Copy)]
