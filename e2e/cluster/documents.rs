@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, ensure};
 use peerfront_e2e::{Client, Cluster};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::discovery::fronts;
 use crate::support::{NOTICED, discovery, eventually};
@@ -41,6 +41,39 @@ pub(crate) async fn every_listed_group_version_has_the_same_document_on_every_no
         Ok(())
     };
     eventually(NOTICED, check).await
+}
+
+/// Nothing that a document lists is denied by the server that is asked for it.
+pub(crate) async fn every_listed_resource_answers_on_every_node(cluster: &Cluster) -> Result<()> {
+    for front in fronts(cluster) {
+        let mut answered = 0;
+        let versions = listed(&front).await?.into_iter().map(|version| format!("/apis/{version}"));
+        for version in versions.chain(["/api/v1".to_owned()]) {
+            let document = front.get(&version).await?.success()?.json()?;
+            for resource in document["resources"].as_array().into_iter().flatten() {
+                answered += u32::from(answers(&front, &version, resource).await?);
+            }
+        }
+        ensure!(answered > 60, "only {answered} resources are listed");
+    }
+    Ok(())
+}
+
+/// Expects a list of the resource, or that a server takes note of what is to be created; false for one that has neither.
+async fn answers(front: &Client, version: &str, resource: &Value) -> Result<bool> {
+    let name = resource["name"].as_str().context("a name")?;
+    let has = |verb: &str| resource["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|known| known == verb));
+    if has("list") {
+        front.get(&format!("{version}/{name}")).await?.success()?;
+        return Ok(true);
+    }
+    if name.contains('/') || !has("create") {
+        return Ok(false);
+    }
+    let place = if resource["namespaced"] == true { "/namespaces/default" } else { "" };
+    let answer = front.post(&format!("{version}{place}/{name}"), &json!({})).await?;
+    ensure!(![404, 503].contains(&answer.status.as_u16()), "{version} {name}: {}", answer.text());
+    Ok(true)
 }
 
 /// Whether a document comes, and the same from all.

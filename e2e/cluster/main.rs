@@ -51,6 +51,7 @@ fn main() -> ExitCode {
             freshness::front_restarted_beside_a_stopped_one_lists_everything_at_once,
             discovery::who_may_not_read_discovery_gets_the_servers_own_answer,
             documents::every_listed_group_version_has_the_same_document_on_every_node,
+            documents::every_listed_resource_answers_on_every_node,
             documents::entries_are_those_of_the_servers_that_own_them,
             documents::core_versions_differ_in_the_address_of_the_server_alone,
             openapi::every_node_publishes_the_same_documents_with_everything,
