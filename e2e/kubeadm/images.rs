@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::Workshop;
-use crate::programs::{ETCD, NEW, NEWEST, OLD, Programs, repository};
+use crate::programs::{ETCD, NEWEST, Programs, repository, versions};
 
 /// What the node's containerd calls the image that holds a pod's namespaces; its configuration names it.
 pub(crate) const PAUSE: &str = "registry.k8s.io/pause:3.10.2";
@@ -18,7 +18,7 @@ pub(crate) fn of_kubernetes(programs: &Programs, folder: &Path) -> Result<Vec<Pa
     let image =
         |name: &str, program: &Path, inside: &str| archive(name, folder, &[format!("{}={inside}", program.display())]);
     let mut archives = Vec::new();
-    for version in [OLD, NEW] {
+    for version in versions() {
         for program in ["kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
             let name = format!("registry.k8s.io/{program}:v{version}");
             archives.push(image(&name, programs.path(program, version)?, &format!("/usr/local/bin/{program}"))?);

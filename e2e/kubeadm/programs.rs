@@ -10,10 +10,15 @@ use anyhow::{Context as _, Result, bail, ensure};
 pub(crate) const OLD: &str = "1.35.4";
 /// Version that it is upgraded to.
 pub(crate) const NEW: &str = "1.36.3";
-/// The newest, for its kubeadm alone.
+/// The newest, which the long pass ends with.
 pub(crate) const NEWEST: &str = "1.37.2";
 /// Version of etcd, before and after.
 pub(crate) const ETCD: &str = "3.6.16";
+
+/// Versions of the control plane that a node may have.
+pub(crate) fn versions() -> &'static [&'static str] {
+    if is_full() { &[OLD, NEW, NEWEST] } else { &[OLD, NEW] }
+}
 
 /// Whether everything is tested, and not only the short pass.
 pub(crate) fn is_full() -> bool {
@@ -49,7 +54,7 @@ impl Programs {
             require(tool, package)?;
         }
         let mut wanted = vec![format!("kubelet@{OLD}"), format!("kubectl@{NEWEST}")];
-        for version in [OLD, NEW] {
+        for version in versions() {
             for program in ["kubeadm", "kube-apiserver", "kube-controller-manager", "kube-scheduler"] {
                 wanted.push(format!("{program}@{version}"));
             }
@@ -60,7 +65,6 @@ impl Programs {
             return Ok(Self { paths, peerfront: env!("CARGO_BIN_EXE_peerfront").into(), shipped: None });
         }
         require("dockerd", "docker.io")?;
-        wanted.push(format!("kubeadm@{NEWEST}"));
         let paths = lines("e2e/kubernetes/build", &wanted)?;
         let made = lines("e2e/image/build", &[])?;
         let made = |name: &str| made.get(name).cloned().with_context(|| format!("no {name} was built"));

@@ -21,7 +21,7 @@ use crate::Workshop;
 use crate::checks::{self, SETTLED};
 use crate::life::NETWORK;
 use crate::node::Node;
-use crate::programs::{NEW, OLD};
+use crate::programs::{NEW, NEWEST, OLD};
 use crate::readme::INSTALL;
 use crate::streams;
 
@@ -36,6 +36,10 @@ const RIGHTS: &str =
 const NO_RIGHTS: &str =
     "kubectl delete -f /etc/kubernetes/peerfront/flowschema.yaml -f /etc/kubernetes/peerfront/rbac.yaml ";
 
+/// How the README upgrades the first node, and the others.
+const APPLY: &str = "kubeadm upgrade apply v1.36.3 ";
+const UPGRADE: &str = "kubeadm upgrade node ";
+
 /// What kubeadm is told because of this machine: no addons, no network for images, and an etcd that stays.
 const OPTIONS: &str =
     "--etcd-upgrade=false --ignore-preflight-errors=all --skip-phases=preflight,addon,kubelet-config ";
@@ -45,6 +49,7 @@ pub(crate) async fn three_nodes_change_under_load(workshop: &Workshop) -> Result
         machines: Machines::start(workshop).await?,
         load: Load::new(),
         readme: &workshop.readme,
+        version: OLD,
         baseline: Duration::MAX,
     };
     let lived = live(&mut cluster, workshop).await;
@@ -71,13 +76,13 @@ async fn live(cluster: &mut Cluster<'_>, workshop: &Workshop) -> Result<()> {
     }
     cluster.views_are_equal().await.context("after the installation")?;
     cluster.stream_through_peers("n2").await?;
-    let new = cluster.upgrade(workshop).await?;
-    say(&format!("served by {NEW} only, and read from then on: {new}"));
+    cluster.upgrade(workshop, NEW, ["n1", "n2", "n3"]).await?;
     cluster.renew("n2").await?;
     cluster.leave("n3").await.context("a node leaves")?;
     cluster.join(workshop, "n4", "198.18.0.14").await.context("a node joins")?;
     cluster.is_forgotten("n3").await?;
     cluster.views_are_equal().await?;
+    cluster.upgrade(workshop, NEWEST, ["n1", "n2", "n4"]).await?;
     for name in ["n4", "n2", "n1"] {
         cluster.uninstall(name).await?;
     }
@@ -93,7 +98,7 @@ impl Cluster<'_> {
                 while [ \"$(ss -Hltn sport = :6443)\" ]; do sleep 0.2; done",
             )
             .await?;
-            checks::without_front(node, OLD, &self.machines.addresses()).await
+            checks::without_front(node, self.version, &self.machines.addresses()).await
         };
         self.stage("plain change of the server", name, Others::Unaware, restart).await
     }
@@ -106,7 +111,7 @@ impl Cluster<'_> {
                 changes.extend([(UPLOAD, "true "), (RIGHTS, "true ")]);
             }
             self.readme.follow(node, "A cluster that runs", &changes).await?;
-            checks::with_front(node, self.readme, OLD, &self.machines.addresses()).await
+            checks::with_front(node, self.readme, self.version, &self.machines.addresses()).await
         };
         self.stage_like_a_restart("installation", name, install).await
     }
@@ -121,38 +126,35 @@ impl Cluster<'_> {
             .await?;
             streams::flow(node).await?;
             node.run(&["mv", "/etc/kubernetes/kube-apiserver.yaml", "/etc/kubernetes/manifests"]).await?;
-            checks::with_front(node, self.readme, OLD, &self.machines.addresses()).await
+            checks::with_front(node, self.readme, self.version, &self.machines.addresses()).await
         };
         self.stage_like_a_restart("streams without the server", name, stream).await
     }
 
-    /// Returns what is served by the new version only.
-    async fn upgrade(&self, workshop: &Workshop) -> Result<String> {
-        let kubeadm = workshop.programs.path("kubeadm", NEW)?;
+    /// Upgrades all nodes, the first of them n1. What the new version alone serves is read from then on.
+    async fn upgrade(&mut self, workshop: &Workshop, version: &'static str, names: [&str; 3]) -> Result<()> {
+        let kubeadm = workshop.programs.path("kubeadm", version)?;
         let before = skew::resources(&machines::administrator(self.machines.get("n1")?)?).await?;
-        let mut new = None;
-        for name in ["n1", "n2", "n3"] {
+        for name in names {
             let upgrade = async |node: &Node| {
                 node.install("kubeadm", kubeadm)?;
-                let first = format!("kubeadm upgrade apply v{NEW} ");
-                let (title, command) = if name == "n1" {
-                    ("Upgrade Kubernetes", first.as_str())
-                } else {
-                    ("Each further node", "kubeadm upgrade node ")
+                let (title, theirs, ours) = match name {
+                    "n1" => ("Upgrade Kubernetes", APPLY, format!("kubeadm upgrade apply v{version} --yes {OPTIONS}")),
+                    _ => ("Each further node", UPGRADE, format!("{UPGRADE}{OPTIONS}")),
                 };
-                let yes = if name == "n1" { "--yes " } else { "" };
-                self.readme.follow(node, title, &[(command, &format!("{command}{yes}{OPTIONS}"))]).await?;
-                checks::with_front(node, self.readme, NEW, &self.machines.addresses()).await
+                self.readme.follow(node, title, &[(theirs, &ours)]).await?;
+                checks::with_front(node, self.readme, version, &self.machines.addresses()).await
             };
-            self.stage_like_a_restart("upgrade", name, upgrade).await?;
-            if new.is_none() {
+            self.stage_like_a_restart(&format!("upgrade to {version}"), name, upgrade).await?;
+            if name == "n1" {
                 let path = self.read_what_is_new(&before).await.context("after the first upgrade")?;
+                say(&format!("served by {version} only, and read from then on: {path}"));
                 self.load.read_also(&path);
-                new = Some(path);
             }
             self.views_are_equal().await.with_context(|| format!("after the upgrade of {name}"))?;
         }
-        new.context("nothing was upgraded")
+        self.version = version;
+        Ok(())
     }
 
     /// What the upgraded n1 serves and others do not is read through each node; returns its path.
@@ -183,7 +185,7 @@ impl Cluster<'_> {
                 _ => &others[..],
             };
             self.readme.follow(node, "The way back", changes).await?;
-            checks::without_front(node, NEW, &self.machines.addresses()).await
+            checks::without_front(node, self.version, &self.machines.addresses()).await
         };
         self.stage_like_a_restart("removal", name, uninstall).await?;
         if name == "n1" { checks::nothing_left(self.machines.get(name)?).await } else { Ok(()) }

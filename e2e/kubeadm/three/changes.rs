@@ -14,7 +14,6 @@ use crate::Workshop;
 use crate::checks::{self, SETTLED};
 use crate::life::NETWORK;
 use crate::node::Node;
-use crate::programs::NEW;
 use crate::readme::INSTALL;
 
 /// When a node that has left is forgotten: after five minutes, and a little later on a busy machine.
@@ -30,12 +29,12 @@ impl Cluster<'_> {
         let before = shown(node).await?;
         let renew = async |node: &Node| {
             self.readme.follow(node, "Renew certificates", &[]).await?;
-            checks::with_front(node, self.readme, NEW, &self.machines.addresses()).await
+            checks::with_front(node, self.readme, self.version, &self.machines.addresses()).await
         };
         self.stage_like_a_restart("renewal of certificates", name, renew).await?;
         let replace = async |node: &Node| {
             self.readme.follow(node, "Replace peerfront", &[]).await?;
-            checks::with_front(node, self.readme, NEW, &self.machines.addresses()).await
+            checks::with_front(node, self.readme, self.version, &self.machines.addresses()).await
         };
         self.stage_like_a_restart("restart of the front", name, replace).await?;
         let (now, file) = (shown(node).await?, node.read("/etc/kubernetes/pki/apiserver.crt")?);
@@ -60,7 +59,7 @@ impl Cluster<'_> {
     /// A node comes, with peerfront from the beginning; the others find it.
     pub(super) async fn join(&mut self, workshop: &Workshop, name: &str, address: &str) -> Result<()> {
         let node = Node::start(&workshop.programs, name, address).await?;
-        node.install("kubeadm", workshop.programs.path("kubeadm", NEW)?)?;
+        node.install("kubeadm", workshop.programs.path("kubeadm", self.version)?)?;
         let first = self.machines.get("n1")?;
         node.name_endpoint(&first.address)?;
         let printed = first.shell("kubeadm token create --print-join-command").await?;

@@ -12,7 +12,6 @@ use super::machines::{Machines, administrator};
 use super::skew;
 use crate::checks::{self, SETTLED};
 use crate::node::Node;
-use crate::programs::NEW;
 use crate::readme::Readme;
 
 /// What the start or the end of one more pod takes, on a busy machine.
@@ -36,6 +35,8 @@ pub(super) struct Cluster<'a> {
     pub(super) machines: Machines,
     pub(super) load: Load,
     pub(super) readme: &'a Readme,
+    /// Version that all nodes have.
+    pub(super) version: &'static str,
     /// How long the client of a node was without answers while its server's manifest was changed, without peerfront.
     pub(super) baseline: Duration,
 }
@@ -74,7 +75,7 @@ impl Cluster<'_> {
     /// Every node is as it should be after the upgrade.
     pub(super) async fn check_all(&self) -> Result<()> {
         for node in self.machines.all() {
-            let checked = checks::with_front(node, self.readme, NEW, &self.machines.addresses()).await;
+            let checked = checks::with_front(node, self.readme, self.version, &self.machines.addresses()).await;
             checked.with_context(|| node.name.clone())?;
         }
         Ok(())
